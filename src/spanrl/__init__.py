@@ -1,0 +1,50 @@
+"""Average-reward Markov decision processes with a bound on the bias span.
+
+The public names are loaded when they are first used (PEP 562): ``import spanrl`` alone is light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "MDP": "models.mdp",
+    "BoundedMDP": "models.bounded",
+    "Policy": "models.policy",
+    "Solution": "models.solution",
+    "Evaluation": "models.solution",
+    "Analysis": "models.solution",
+    "bellman": "planning.operators",
+    "clip_span": "planning.operators",
+    "span_bellman": "planning.operators",
+    "span_policy_bellman": "planning.operators",
+    "span_greedy": "planning.operators",
+    "solve": "planning.solve",
+    "scopt": "planning.solve",
+    "evi": "planning.solve",
+    "gain_curve": "planning.solve",
+    "evaluate": "planning.evaluate",
+    "analyse": "planning.analyse",
+    "simulate": "planning.simulate",
+    "Env": "envs.env",
+    "make": "envs.registry",
+    "list_envs": "envs.registry",
+    "register_env": "envs.registry",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'spanrl' has no attribute {name!r}")
+    value = getattr(import_module(f"spanrl.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

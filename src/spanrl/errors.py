@@ -1,0 +1,64 @@
+"""Every error that spanrl raises on purpose.
+
+::
+
+    SpanrlError
+    ├── InputError (also ValueError)      something given to us breaks a rule
+    │   ├── ModelError                    a model, policy or vector is not what it must be
+    │   │   └── ModelFileError            a file is damaged, of another format, or no model at all
+    │   ├── OptionError                   an option has a value that is not allowed
+    │   └── UnknownNameError              no environment, parameter, … of that name; suggests the nearest
+    ├── NotConvergedError                 carries the partial ``solution``
+    │   └── MultichainError               the optimal gain is not constant: no single number to find
+    └── MissingExtraError (also ImportError)   an optional dependency is not installed
+
+A message says who speaks, the rule, what came, where first and how often, and the remedy, in one sentence or two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spanrl.models.solution import Solution
+
+
+class SpanrlError(Exception):
+    """Root of all errors raised on purpose."""
+
+
+class InputError(SpanrlError, ValueError):
+    """Something given to spanrl breaks a rule."""
+
+
+class ModelError(InputError):
+    """A model, policy or vector is not what it must be."""
+
+
+class ModelFileError(ModelError):
+    """A file is damaged, of another format version, or not a model."""
+
+
+class OptionError(InputError):
+    """An option has a value that is not allowed."""
+
+
+class UnknownNameError(InputError):
+    """A name is not known; the message suggests the nearest one."""
+
+
+class NotConvergedError(SpanrlError):
+    """The solver stopped before its certificate closed; ``solution`` holds what it had."""
+
+    def __init__(self, message: str, solution: Solution) -> None:
+        """Keep the partial ``solution`` beside the message."""
+        super().__init__(message)
+        self.solution = solution
+
+
+class MultichainError(NotConvergedError):
+    """The optimal gain differs between states, so that no single gain exists."""
+
+
+class MissingExtraError(SpanrlError, ImportError):
+    """An optional dependency is not installed."""

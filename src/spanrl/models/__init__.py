@@ -1,0 +1,1 @@
+"""What a problem is: models, policies and solutions as frozen, validated data (numpy only)."""

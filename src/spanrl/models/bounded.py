@@ -1,0 +1,328 @@
+"""A bounded-parameter ("extended") MDP: rewards and transition probabilities known only up to sets.
+
+For every pair the reward lies in an interval [r_low, r_high], and the transition distribution in one of
+
+* a **box**: p(s') ∈ [p_low(s'), p_high(s')] for the listed successors and p(s') ∈ [0, rest_high] for each state that is not
+  listed, so that successors never seen cost no memory;
+* an **L1 ball**: ‖p − centre‖₁ ≤ radius.
+
+This is the set M of plausible MDPs in the paper (Sec. 3.1); choosing r and p inside it is part of the action of the
+extended MDP. :meth:`BoundedMDP.augment` and :meth:`BoundedMDP.perturb` are the two halves of its Def. 4 (M‡).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spanrl.errors import ModelError
+from spanrl.models import checks, files
+from spanrl.models.checks import SUM_TOL, Array, frozen
+from spanrl.models.mdp import MDP, available_pairs
+
+_FIELDS = ("pair_ptr", "action", "succ_ptr", "succ", "p_low", "p_high", "rest_high", "radius", "r_low", "r_high")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BoundedMDP:
+    """An MDP known up to a box or an L1 ball per pair. Make one with :meth:`from_dense`, :meth:`from_pairs` or :meth:`l1_ball`.
+
+    In a box model ``radius`` is empty. In a ball model ``p_low`` and ``p_high`` both hold the centre and ``rest_high`` is empty.
+
+    >>> low, high = [[[0.0, 0.2]]] * 2, [[[0.9, 1.0]]] * 2
+    >>> bounded = BoundedMDP.from_dense(low, high, r_low=[[0.0], [0.5]], r_high=[[0.1], [0.6]])
+    >>> bounded.contains(MDP.from_dense([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.05], [0.6]]))
+    True
+    """
+
+    pair_ptr: NDArray[np.int64]
+    action: NDArray[np.int64]
+    succ_ptr: NDArray[np.int64]
+    succ: NDArray[np.uint32]
+    p_low: NDArray[np.float64]
+    p_high: NDArray[np.float64]
+    rest_high: NDArray[np.float64]
+    radius: NDArray[np.float64]
+    r_low: NDArray[np.float64]
+    r_high: NDArray[np.float64]
+    r_min: float
+    r_max: float
+    n_actions: int
+
+    @classmethod
+    def from_pairs(
+        cls, state: ArrayLike, action: ArrayLike, succ_ptr: ArrayLike, succ: ArrayLike, p_low: ArrayLike, p_high: ArrayLike,
+        rest_high: ArrayLike, r_low: ArrayLike, r_high: ArrayLike, *, r_min: float = 0.0, r_max: float = 1.0, n_actions: int | None = None,
+    ) -> BoundedMDP:
+        """Build a sparse box model from pairs sorted by (state, action).
+
+        Args:
+            state, action: [n_pairs], sorted, each pair once; every state 0..S−1 occurs.
+            succ_ptr, succ: listed successors of pair i are ``succ[succ_ptr[i]:succ_ptr[i+1]]``, each once.
+            p_low, p_high: ends of the interval of each listed successor, in [0, 1].
+            rest_high: [n_pairs], upper end for every state that is not listed (0: only the listed ones are possible).
+            r_low, r_high: [n_pairs], ends of the reward intervals, in [r_min, r_max].
+            r_min, r_max: range of the rewards.
+            n_actions: the number of actions (default: the largest action + 1).
+        """
+        who = "BoundedMDP"
+        states, actions, pair_ptr = _pairs(who, state, action)
+        S, n_pairs = pair_ptr.size - 1, states.size
+
+        def where(i: int) -> str:
+            return f"[s={states[i]}, a={actions[i]}]"
+
+        ptr, succs = checks.integers(who, "succ_ptr", succ_ptr), checks.integers(who, "succ", succ)
+        checks.successor_table(who, ptr, succs, n_pairs, S, where)
+        low, high = checks.numeric(who, "p_low", p_low, (succs.size,)), checks.numeric(who, "p_high", p_high, (succs.size,))
+        rest = checks.numeric(who, "rest_high", rest_high, (n_pairs,))
+        _check_box(who, ptr, succs, low, high, rest, where)
+        keep = (high > 0) | (np.repeat(rest, np.diff(ptr)) > 0)
+        order = checks.canonical_order(ptr, succs, keep)
+        if order is not None:
+            index, ptr = order
+            succs, low, high = succs[index], low[index], high[index]
+            _check_unique(who, ptr, succs, where)
+        _check_mass(who, ptr, low, high, rest, S, where)
+        r_min, r_max = checks.reward_range(who, r_min, r_max)
+        lows, highs = _reward_intervals(who, r_low, r_high, r_min, r_max, n_pairs, where)
+        return cls._frozen(pair_ptr, actions, ptr, succs, low, high, rest, np.empty(0), lows, highs, r_min, r_max,
+                           checks.action_count(who, actions, n_actions, None))
+
+    @classmethod
+    def from_dense(
+        cls, p_low: ArrayLike, p_high: ArrayLike, r_low: ArrayLike, r_high: ArrayLike, *, available: ArrayLike | None = None,
+        r_min: float = 0.0, r_max: float = 1.0,
+    ) -> BoundedMDP:
+        """Build a box model from arrays p_low, p_high [S, A, S] and r_low, r_high [S, A]; ``available`` [S, A] as in ``MDP``."""
+        who = "BoundedMDP"
+        low = checks.numeric(who, "p_low", p_low, (None, None, None))
+        S, A = low.shape[:2]
+        if low.shape != (S, A, S):
+            raise ModelError(f"{who}: p_low must have shape [S, A, S]; got {low.shape}. The first and last length must agree.")
+        high = checks.numeric(who, "p_high", p_high, (S, A, S))
+        r_lows, r_highs = checks.numeric(who, "r_low", r_low, (S, A)), checks.numeric(who, "r_high", r_high, (S, A))
+        states, actions = available_pairs(who, available, S, A)
+        rows_low, rows_high = low[states, actions], high[states, actions]
+        pair, succ = np.nonzero((rows_high != 0) | (rows_low != 0))
+        ptr = np.searchsorted(pair, np.arange(states.size + 1))
+        return cls.from_pairs(
+            states, actions, ptr, succ, rows_low[pair, succ], rows_high[pair, succ], np.zeros(states.size), r_lows[states, actions],
+            r_highs[states, actions], r_min=r_min, r_max=r_max, n_actions=A,
+        )
+
+    @classmethod
+    def l1_ball(
+        cls, P: ArrayLike | MDP, radius: ArrayLike, r_low: ArrayLike, r_high: ArrayLike, *, available: ArrayLike | None = None,
+        r_min: float = 0.0, r_max: float = 1.0,
+    ) -> BoundedMDP:
+        """Build a model with ‖p − P‖₁ ≤ radius per pair.
+
+        Args:
+            P: the centres, [S, A, S], or an ``MDP`` (sparse; its pairs are used and ``available`` must be left out).
+            radius: one number, or [S, A] (with an ``MDP`` also [n_pairs]); ≥ 0.
+            r_low, r_high: one number, or [S, A] (with an ``MDP`` also [n_pairs]).
+            available: [S, A], which actions exist.
+            r_min, r_max: range of the rewards.
+        """
+        who = "BoundedMDP"
+        if isinstance(P, MDP):
+            centre = P
+            if available is not None:
+                raise ModelError(f"{who}: available must be left out where P is an MDP, which has its own pairs.")
+        else:
+            dense = checks.numeric(who, "P", P, (None, None, None))
+            centre = MDP.from_dense(dense, np.zeros(dense.shape[:2]), available=available)
+        r_min, r_max = checks.reward_range(who, r_min, r_max)
+        states, actions = centre.pair_state, centre.action
+
+        def per_pair(name: str, value: ArrayLike) -> NDArray[np.float64]:
+            array = np.asarray(value, dtype=np.float64)
+            if array.ndim == 0:
+                return np.full(states.size, float(array))
+            if array.ndim == 1 and isinstance(P, MDP):
+                return checks.numeric(who, name, array, (states.size,))
+            return checks.numeric(who, name, array, (centre.n_states, centre.n_actions))[states, actions]
+
+        def where(i: int) -> str:
+            return f"[s={states[i]}, a={actions[i]}]"
+
+        radii = per_pair("radius", radius)
+        checks.reject(who, ~(np.isfinite(radii) & (radii >= 0)), lambda i: f"radius{where(i)}", "must be a finite number ≥ 0", radii, "A radius of 2 already allows everything.")
+        lows, highs = _reward_intervals(who, per_pair("r_low", r_low), per_pair("r_high", r_high), r_min, r_max, states.size, where)
+        return cls._frozen(centre.pair_ptr, actions, centre.succ_ptr, centre.succ, centre.prob, centre.prob, np.empty(0), radii, lows, highs,
+                           r_min, r_max, centre.n_actions)
+
+    @classmethod
+    def _frozen(cls, pair_ptr: Array, action: Array, succ_ptr: Array, succ: Array, p_low: Array, p_high: Array, rest_high: Array,
+                radius: Array, r_low: Array, r_high: Array, r_min: float, r_max: float, n_actions: int) -> BoundedMDP:
+        floats = (frozen(a, np.float64) for a in (p_low, p_high, rest_high, radius, r_low, r_high))
+        return cls(frozen(pair_ptr, np.int64), frozen(action, np.int64), frozen(succ_ptr, np.int64), frozen(succ, np.uint32), *floats,
+                   r_min, r_max, n_actions)
+
+    @property
+    def is_ball(self) -> bool:
+        """Whether the transition sets are L1 balls (otherwise boxes)."""
+        return self.radius.size > 0
+
+    @property
+    def n_states(self) -> int:
+        """S, the number of states."""
+        return self.pair_ptr.size - 1
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of available pairs (s, a)."""
+        return self.action.size
+
+    @property
+    def pair_state(self) -> NDArray[np.int64]:
+        """The state of each pair, [n_pairs]."""
+        return np.repeat(np.arange(self.n_states), np.diff(self.pair_ptr))
+
+    def contains(self, mdp: MDP, *, tol: float = 1e-12) -> bool:
+        """Tell whether ``mdp`` has the same pairs and lies in the set, up to rounding (``tol``)."""
+        if not (np.array_equal(self.pair_ptr, mdp.pair_ptr) and np.array_equal(self.action, mdp.action)):
+            return False
+        if ((mdp.reward < self.r_low - tol) | (mdp.reward > self.r_high + tol)).any():
+            return False
+        mine, theirs = _keys(self.succ_ptr, self.succ, self.n_states), _keys(mdp.succ_ptr, mdp.succ, self.n_states)
+        listed = np.isin(theirs, mine, assume_unique=True)
+        prob = np.zeros(mine.size)  # of the listed successors
+        prob[np.searchsorted(mine, theirs[listed])] = mdp.prob[listed]
+        theirs_pair = theirs // self.n_states
+        if self.is_ball:
+            mine_pair = mine // self.n_states
+            distance = np.bincount(mine_pair, np.abs(prob - self.p_low), self.n_pairs)
+            distance += np.bincount(theirs_pair[~listed], mdp.prob[~listed], self.n_pairs)
+            return bool((distance <= self.radius + tol).all())
+        inside = ((prob >= self.p_low - tol) & (prob <= self.p_high + tol)).all()
+        return bool(inside and (mdp.prob[~listed] <= self.rest_high[theirs_pair[~listed]] + tol).all())
+
+    def augment(self) -> BoundedMDP:
+        """Return the model whose reward intervals reach down to r_min: B_r ← [r_min, max B_r] (paper, Def. 4).
+
+        L and T_c stay the same, and T_c becomes feasible wherever sp(v) ≤ c.
+        """
+        return replace(self, r_low=frozen(np.full(self.n_pairs, self.r_min), np.float64))
+
+    def perturb(self, eta: float, state: int) -> BoundedMDP:
+        """Return the model in which every pair reaches ``state`` with probability at least η (paper, Def. 4).
+
+        B_p(s, a, s̄) ← B_p(s, a, s̄) ∩ [η, 1]. Raises where one of the three conditions fails: the intersection is empty, the
+        lower ends add up to more than 1, or the upper ends to less than 1. The Bellman operator becomes a span contraction
+        with factor ≤ 1 − η. Boxes only.
+        """
+        who = "BoundedMDP.perturb"
+        if self.is_ball:
+            raise ModelError(f"{who}: works on boxes; this model has L1 balls. Build the set from intervals instead.")
+        if not 0 < eta <= 1:
+            raise ModelError(f"{who}: eta must lie in (0, 1]; got {eta!r}.")
+        if not 0 <= state < self.n_states:
+            raise ModelError(f"{who}: state must be in 0..{self.n_states - 1}; got {state!r}.")
+        states = self.pair_state
+
+        def where(i: int) -> str:
+            return f"[s={states[i]}, a={self.action[i]}]"
+
+        keys = _keys(self.succ_ptr, self.succ, self.n_states)
+        wanted = np.arange(self.n_pairs) * self.n_states + state
+        at = np.searchsorted(keys, wanted)
+        listed = np.zeros(self.n_pairs, dtype=bool)
+        listed[at < keys.size] = keys[at[at < keys.size]] == wanted[at < keys.size]
+        new = ~listed
+        succ = np.insert(self.succ, at[new], state)
+        low, high = np.insert(self.p_low, at[new], 0.0), np.insert(self.p_high, at[new], self.rest_high[new])
+        ptr = self.succ_ptr + np.concatenate(([0], np.cumsum(new)))
+        here = at + np.concatenate(([0], np.cumsum(new)))[:-1]
+        checks.reject(who, high[here] < eta, lambda i: f"p_high{where(i)}[s'={state}]", f"must be at least eta = {eta:g}", high[here], "Use a smaller eta.")
+        low[here] = np.maximum(low[here], eta)
+        _check_mass(who, ptr, low, high, self.rest_high, self.n_states, where)
+        return replace(self, succ_ptr=frozen(ptr, np.int64), succ=frozen(succ, np.uint32), p_low=frozen(low, np.float64), p_high=frozen(high, np.float64))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to ``path`` (.npz, versioned, no pickle), replacing the file in one step."""
+        arrays = {name: getattr(self, name) for name in _FIELDS}
+        files.write(Path(path), "bounded", arrays | {"range": np.array([self.r_min, self.r_max]), "n_actions": np.array(self.n_actions)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> BoundedMDP:
+        """Read a model that :meth:`save` wrote; everything is validated again."""
+        data = files.read(Path(path), "bounded", (*_FIELDS, "range", "n_actions"))
+        return files.rebuild(Path(path), lambda: cls._from_file(data))
+
+    @classmethod
+    def _from_file(cls, data: dict[str, Array]) -> BoundedMDP:
+        state = np.repeat(np.arange(data["pair_ptr"].size - 1), np.diff(data["pair_ptr"]))
+        r_min, r_max = (float(x) for x in data["range"])
+        n_actions = int(data["n_actions"])
+        if data["radius"].size:
+            centre = MDP.from_pairs(state, data["action"], data["succ_ptr"], data["succ"], data["p_low"], np.zeros(state.size), n_actions=n_actions)
+            return cls.l1_ball(centre, data["radius"], data["r_low"], data["r_high"], r_min=r_min, r_max=r_max)
+        return cls.from_pairs(state, data["action"], *(data[name] for name in _FIELDS[2:7]), data["r_low"], data["r_high"],
+                              r_min=r_min, r_max=r_max, n_actions=n_actions)
+
+    def __str__(self) -> str:
+        """Summarise in three lines."""
+        kind = "L1 balls" if self.is_ball else "boxes"
+        return "\n".join((
+            f"BoundedMDP ({kind}): {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {self.succ.size} listed transitions",
+            f"reward intervals: mean width {np.mean(self.r_high - self.r_low):.4g} in [{self.r_min:g}, {self.r_max:g}]",
+            f"L1 radius: mean {self.radius.mean():.4g}" if self.is_ball
+            else f"transition intervals: mean width {np.mean(self.p_high - self.p_low) if self.succ.size else 0.0:.4g}, "
+                 f"unlisted successors up to {self.rest_high.max():.4g}",
+        ))
+
+    def __repr__(self) -> str:
+        """Return a one-line summary."""
+        return f"<BoundedMDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {'ball' if self.is_ball else 'box'}>"
+
+
+def _pairs(who: str, state: ArrayLike, action: ArrayLike) -> tuple[Array, Array, Array]:
+    states, actions = checks.integers(who, "state", state), checks.integers(who, "action", action)
+    return states, actions, checks.pair_table(who, states, actions)
+
+
+def _keys(ptr: Array, succ: Array, n_states: int) -> Array:
+    """Return pair · S + successor for every listed entry: sorted, unique numbers."""
+    return np.repeat(np.arange(ptr.size - 1), np.diff(ptr)) * n_states + succ.astype(np.int64)
+
+
+def _check_box(who: str, ptr: Array, succ: Array, low: Array, high: Array, rest: Array, where: checks.Where) -> None:
+    def entry(name: str) -> checks.Where:
+        return lambda j: f"{name}{where(checks.pair_of(ptr, j))[:-1]}, s'={succ[j]}]"
+
+    for name, array in (("p_low", low), ("p_high", high)):
+        bad = ~((array >= 0) & (array <= 1 + checks.ROUNDING))
+        checks.reject(who, bad, entry(name), "must be a probability in [0, 1]", array, "Cut the interval to [0, 1].")
+    checks.reject(who, ~((rest >= 0) & (rest <= 1 + checks.ROUNDING)), lambda i: f"rest_high{where(i)}", "must be a probability in [0, 1]", rest, "Cut it to [0, 1].")
+    checks.reject(who, low > high, lambda j: f"{entry('p_low')(j)} = {low[j]:.12g} > p_high = {high[j]:.12g}", "p_low must not exceed p_high", None, "Swap or widen the interval.")
+
+
+def _check_unique(who: str, ptr: Array, succ: Array, where: checks.Where) -> None:
+    same = np.zeros(succ.size, dtype=bool)
+    same[1:] = succ[1:] == succ[:-1]
+    same[ptr[:-1][ptr[:-1] < succ.size]] = False
+    checks.reject(who, same, lambda j: f"successor {succ[j]} of {where(checks.pair_of(ptr, j))}", "is listed twice", None, "List each successor once.")
+
+
+def _check_mass(who: str, ptr: Array, low: Array, high: Array, rest: Array, S: int, where: checks.Where) -> None:
+    """Check that every box holds a distribution: Σ low ≤ 1 ≤ Σ high."""
+    n = np.diff(ptr)
+    rows = np.repeat(np.arange(n.size), n)
+    least, most = np.bincount(rows, low, n.size), np.bincount(rows, high, n.size) + rest * (S - n)
+    remedy = "Widen the intervals."
+    checks.reject(who, least > 1 + SUM_TOL, lambda i: f"box {where(i)} contains no distribution: its lower ends sum to {least[i]:.12g}", "must not exceed 1", None, remedy)
+    checks.reject(who, most < 1 - SUM_TOL, lambda i: f"box {where(i)} contains no distribution: its upper ends sum to {most[i]:.12g}", "must reach 1", None, remedy)
+
+
+def _reward_intervals(who: str, r_low: ArrayLike, r_high: ArrayLike, r_min: float, r_max: float, n_pairs: int, where: checks.Where) -> tuple[Array, Array]:
+    low, high = checks.numeric(who, "r_low", r_low, (n_pairs,)), checks.numeric(who, "r_high", r_high, (n_pairs,))
+    checks.rewards(who, "r_low", low, r_min, r_max, lambda i: f"r_low{where(i)}")
+    checks.rewards(who, "r_high", high, r_min, r_max, lambda i: f"r_high{where(i)}")
+    checks.reject(who, low > high, lambda i: f"r_low{where(i)} = {low[i]:.12g} > r_high = {high[i]:.12g}", "r_low must not exceed r_high", None, "Swap or widen the interval.")
+    return low, high

@@ -1,0 +1,191 @@
+"""Validation shared by the models: each rule once, each message with the first offender, the count and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spanrl.errors import ModelError
+
+SUM_TOL = 1e-8
+ROUNDING = 1e-12
+
+Array = NDArray[Any]
+Where = Callable[[int], str]
+
+
+def frozen(array: ArrayLike, dtype: Any) -> Array:
+    """Return a read-only C-ordered copy of ``array`` (no copy where it is one already)."""
+    out = np.ascontiguousarray(array, dtype=dtype)
+    if out.flags.writeable:
+        if out is array or out.base is not None:
+            out = out.copy()
+        out.flags.writeable = False
+    return out
+
+
+def numeric(who: str, name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+    """Return ``value`` as a float array of ``shape`` (None: any length), or raise."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{who}: {name} must be an array of numbers; got {type(value).__name__} ({error}).") from None
+    fits = array.ndim == len(shape) and all(want is None or want == got for want, got in zip(shape, array.shape, strict=True))
+    if not fits:
+        want = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+        raise ModelError(f"{who}: {name} must have shape {want}; got shape {array.shape}. Check the number of states and actions.")
+    return array
+
+
+def integers(who: str, name: str, value: ArrayLike) -> NDArray[np.int64]:
+    """Return ``value`` as a one-dimensional int64 array, or raise."""
+    array = np.asarray(value)
+    if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
+        raise ModelError(f"{who}: {name} must be a one-dimensional array of integers; got dtype {array.dtype}, shape {array.shape}.")
+    return array.astype(np.int64, copy=False)
+
+
+def reject(who: str, bad: NDArray[np.bool_], where: Where, rule: str, values: Array | None, remedy: str) -> None:
+    """Raise a ModelError that names the first of the ``bad`` entries and how many there are."""
+    if not bad.any():
+        return
+    first = int(np.argmax(bad))
+    came = f" is {values[first]:.12g}" if values is not None else ""
+    count = int(np.count_nonzero(bad))
+    raise ModelError(f"{who}: {where(first)}{came}, {rule} ({count} {'fails' if count == 1 else 'fail'}). {remedy}")
+
+
+def reward_range(who: str, r_min: float, r_max: float) -> tuple[float, float]:
+    """Check r_min < r_max, both finite."""
+    try:
+        low, high = float(r_min), float(r_max)
+    except (TypeError, ValueError):
+        raise ModelError(f"{who}: r_min and r_max must be numbers; got {r_min!r} and {r_max!r}.") from None
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise ModelError(f"{who}: r_min must be below r_max, both finite; got r_min={low:g}, r_max={high:g}. Give the range of the rewards.")
+    return low, high
+
+
+def rewards(who: str, name: str, r: NDArray[np.float64], r_min: float, r_max: float, where: Where) -> None:
+    """Check that rewards are finite and inside [r_min, r_max]."""
+    reject(who, ~np.isfinite(r), where, "must be finite", r, f"Replace NaN and infinite entries of {name}.")
+    outside = (r < r_min - ROUNDING) | (r > r_max + ROUNDING)
+    reject(who, outside, where, f"must lie in [r_min, r_max] = [{r_min:g}, {r_max:g}]", r, "Scale the rewards or pass r_min= and r_max=.")
+
+
+def pair_table(who: str, state: Array, action: Array) -> NDArray[np.int64]:
+    """Check pairs sorted by (state, action), unique, each state with an action; return pair_ptr [S+1]."""
+    if state.size == 0:
+        raise ModelError(f"{who}: must have at least one state with one action; got no pairs.")
+    if state.shape != action.shape:
+        raise ModelError(f"{who}: state and action must have the same length; got {state.size} and {action.size}.")
+    for name, array in (("state", state), ("action", action)):
+        reject(who, array < 0, lambda i, name=name: f"{name}[{i}]", "must not be negative", array, "Number states and actions from 0.")  # type: ignore[misc]
+    n_states = int(state.max()) + 1
+    sorted_ = (state[1:] > state[:-1]) | ((state[1:] == state[:-1]) & (action[1:] > action[:-1]))
+    reject(
+        who, ~sorted_, lambda i: f"pair {i + 1} (s={state[i + 1]}, a={action[i + 1]})", "must come after the pair before it", None,
+        "Sort the pairs by (state, action), each once.",
+    )
+    counts = np.bincount(state, minlength=n_states)
+    states_have_actions(who, counts)
+    return np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+
+
+def states_have_actions(who: str, counts: Array) -> None:
+    """Check that every state has an available action."""
+    reject(who, counts == 0, lambda s: f"state {s}", "has no action; every state must have at least one", None, "Add an action or remove the state.")
+
+
+def successor_table(who: str, succ_ptr: Array, succ: Array, n_pairs: int, n_states: int, where: Where) -> None:
+    """Check the successor lists of all pairs."""
+    if succ_ptr.size != n_pairs + 1 or succ_ptr[0] != 0 or succ_ptr[-1] != succ.size or np.any(np.diff(succ_ptr) < 0):
+        raise ModelError(
+            f"{who}: succ_ptr must rise from 0 to len(succ) = {succ.size} in {n_pairs + 1} entries (one more than pairs); "
+            f"got {succ_ptr.size} entries. Build it as a CSR row pointer over the pairs."
+        )
+    outside = (succ < 0) | (succ >= n_states)
+    reject(who, outside, lambda j: f"successor {succ[j]} of {where(pair_of(succ_ptr, j))}",
+           f"must be a state in 0..{n_states - 1}", None, "Every state needs an action of its own.")
+
+
+def pair_of(succ_ptr: Array, j: int) -> int:
+    """Return the pair that the j-th entry of the successor lists belongs to."""
+    return int(np.searchsorted(succ_ptr, j, side="right")) - 1
+
+
+def canonical_order(succ_ptr: Array, succ: Array, keep: NDArray[np.bool_]) -> tuple[Array, Array] | None:
+    """Return (permutation, new succ_ptr) that drops entries and sorts each row, or None if nothing is to do."""
+    if succ.size == 0:
+        return None
+    rising = np.empty(succ.size, dtype=bool)
+    rising[0] = True
+    np.greater(succ[1:], succ[:-1], out=rising[1:])
+    starts = succ_ptr[:-1]
+    rising[starts[starts < succ.size]] = True
+    if rising.all() and keep.all():
+        return None
+    rows = np.repeat(np.arange(succ_ptr.size - 1), np.diff(succ_ptr))
+    index = np.flatnonzero(keep)
+    index = index[np.lexsort((succ[index], rows[index]))]
+    counts = np.bincount(rows[index], minlength=succ_ptr.size - 1)
+    return index, np.concatenate(([0], np.cumsum(counts)))
+
+
+def start_distribution(who: str, start: ArrayLike, n_states: int) -> NDArray[np.float64]:
+    """Return the start distribution [S] from a state or a distribution."""
+    array = np.asarray(start)
+    if array.ndim == 0 and np.issubdtype(array.dtype, np.integer):
+        if not 0 <= int(array) < n_states:
+            raise ModelError(f"{who}: start must be a state in 0..{n_states - 1} or a distribution over states; got {int(array)}.")
+        out = np.zeros(n_states)
+        out[int(array)] = 1.0
+        return out
+    out = numeric(who, "start", start, (n_states,))
+    total = out.sum()
+    if not np.all(np.isfinite(out)) or (out < 0).any() or abs(total - 1.0) > SUM_TOL:
+        raise ModelError(
+            f"{who}: start must be a state or a distribution (entries ≥ 0 that sum to 1 within {SUM_TOL:g}); got sum {total:.12g}, "
+            f"smallest entry {out.min():.12g}."
+        )
+    return out
+
+
+def names(who: str, name: str, value: Sequence[str] | None, length: int) -> tuple[str, ...] | None:
+    """Check a list of names: the right number, all different."""
+    if value is None:
+        return None
+    out = tuple(str(entry) for entry in value)
+    if len(out) != length or len(set(out)) != length:
+        raise ModelError(f"{who}: {name} must be {length} different names; got {len(out)}, {len(set(out))} of them different.")
+    return out
+
+
+def span_bound(who: str, value: float) -> float:
+    """Check a bound on the span: a number ≥ 0, infinity allowed."""
+    try:
+        bound = float(value)
+    except (TypeError, ValueError):
+        bound = float("nan")
+    if not bound >= 0:
+        raise ModelError(f"{who}: the span bound must be a number ≥ 0 (inf for none); got {value!r}.")
+    return bound
+
+
+def vector(who: str, name: str, value: ArrayLike, n_states: int) -> NDArray[np.float64]:
+    """Return a finite vector [S]."""
+    out = numeric(who, name, value, (n_states,))
+    reject(who, ~np.isfinite(out), lambda s: f"{name}[{s}]", "must be finite", out, "Replace NaN and infinite entries.")
+    return out
+
+
+def action_count(who: str, actions: Array, n_actions: int | None, action_names: Sequence[str] | None) -> int:
+    """Return the number of actions: as given, or by the names, or the largest action + 1."""
+    needed = int(actions.max()) + 1
+    count = n_actions if n_actions is not None else len(action_names) if action_names is not None else needed
+    if count < needed:
+        raise ModelError(f"{who}: the number of actions must be at least {needed}, since action {needed - 1} is used; got {count}.")
+    return count

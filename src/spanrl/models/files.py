@@ -1,0 +1,103 @@
+"""Model files: one ``.npz`` with a format name and a version, written in one step, read without pickle."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from spanrl.errors import ModelError, ModelFileError
+from spanrl.models.checks import Array
+
+VERSION = 1
+_PREFIX = "spanrl-"
+Model = TypeVar("Model")
+
+
+def write(path: Path, kind: str, arrays: dict[str, Array]) -> None:
+    """Write ``arrays`` to ``path`` under a temporary name, then rename: a reader never sees half a file."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise ModelFileError(f"save: cannot write {path} ({error.strerror}). Check that the folder exists and is writable.") from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            np.savez_compressed(stream, format=np.array(_PREFIX + kind), version=np.array(VERSION), **arrays)  # type: ignore[arg-type]
+            stream.flush()
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise ModelFileError(f"save: cannot write {path} ({error.strerror}). Nothing was changed.") from None
+
+
+def kind_of(path: Path) -> str:
+    """Return which model a file holds ("mdp" or "bounded"), or raise."""
+    with _opened(path) as data:
+        return _kind(path, data)
+
+
+def read(path: Path, kind: str, required: Sequence[str]) -> dict[str, Array]:
+    """Read all arrays of a model file of the given kind."""
+    with _opened(path) as data:
+        found = _kind(path, data)
+        if found != kind:
+            raise ModelFileError(f"load: {path} holds a model of kind {found!r}, not {kind!r}. Load it with the class that saved it.")
+        missing = [name for name in required if name not in data.files]
+        if missing:
+            raise ModelFileError(f"load: {path} is damaged: {missing[0]!r} is missing. Save the model again.")
+        try:
+            return {name: data[name] for name in data.files}
+        except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
+            raise ModelFileError(f"load: {path} is damaged ({error}). Save the model again.") from None
+
+
+def rebuild(path: Path, build: Callable[[], Model]) -> Model:
+    """Build a model from what a file held; what breaks a rule of the model is a damaged file."""
+    try:
+        return build()
+    except (ModelError, ValueError, TypeError, IndexError) as error:
+        raise ModelFileError(f"load: {path} is damaged: {error}") from None
+
+
+def pack_names(state_names: tuple[str, ...] | None, action_names: tuple[str, ...] | None) -> dict[str, Array]:
+    """Return the arrays that hold names, none where there are no names."""
+    return {key: np.array(value, dtype=np.str_) for key, value in (("state_names", state_names), ("action_names", action_names)) if value}
+
+
+def unpack_names(data: dict[str, Array]) -> tuple[list[str] | None, list[str] | None]:
+    """Return state names and action names of a file, None where it has none."""
+    both = [[str(name) for name in data[key]] if key in data else None for key in ("state_names", "action_names")]
+    return both[0], both[1]
+
+
+def _opened(path: Path) -> np.lib.npyio.NpzFile:
+    try:
+        data = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise ModelFileError(f"load: no file {path}. Give the path of a saved model.") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelFileError(f"load: {path} is not a model file or is damaged ({error}). Save the model again.") from None
+    if not isinstance(data, np.lib.npyio.NpzFile):
+        raise ModelFileError(f"load: {path} is not a model file. Files of models are written by save().")
+    return data
+
+
+def _kind(path: Path, data: np.lib.npyio.NpzFile) -> str:
+    try:
+        name, version = str(data["format"]), int(data["version"])
+    except (KeyError, ValueError, TypeError, OSError, zipfile.BadZipFile):
+        raise ModelFileError(f"load: {path} is not a model file. Files of models are written by save().") from None
+    if not name.startswith(_PREFIX):
+        raise ModelFileError(f"load: {path} is not a model file (its format is {name!r}). Files of models are written by save().")
+    if version != VERSION:
+        raise ModelFileError(f"load: {path} has format version {version}, this spanrl reads version {VERSION}. Save it again with this version.")
+    return name.removeprefix(_PREFIX)

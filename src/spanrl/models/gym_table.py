@@ -1,0 +1,49 @@
+"""From Gymnasium's transition table ``env.unwrapped.P`` to an MDP (no import of Gymnasium is needed for it)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spanrl.errors import ModelError
+from spanrl.models import checks
+from spanrl.models.mdp import MDP
+
+
+def from_gymnasium(env: Any, r_min: float | None, r_max: float | None, start: ArrayLike | None) -> MDP:
+    """Read the table of ``env``; see :meth:`MDP.from_gymnasium`."""
+    inner = getattr(env, "unwrapped", env)
+    table = getattr(inner, "P", None)
+    if not isinstance(table, dict) or not table:
+        raise ModelError(
+            f"MDP.from_gymnasium: {type(inner).__name__} has no transition table P; the table must be env.unwrapped.P[s][a]. "
+            "Use an environment of the toy-text kind."
+        )
+    n_states = len(table)
+    if start is None:
+        start = getattr(inner, "initial_state_distrib", None)
+        if start is None:
+            raise ModelError(f"MDP.from_gymnasium: {type(inner).__name__} tells no start distribution. Pass start= (a state or a distribution).")
+    reset = checks.start_distribution("MDP.from_gymnasium", start, n_states)
+    resets = [(int(s), float(reset[s])) for s in np.flatnonzero(reset)]
+    state, action, ptr, succ, prob, reward, seen = [], [], [0], [], [], [], []
+    for s in range(n_states):
+        for a in sorted(table.get(s, {})):
+            mean = 0.0
+            for p, s_next, r, terminated in table[s][a]:
+                mean += p * r
+                seen.append(float(r))
+                for target, weight in resets if terminated else [(int(s_next), 1.0)]:
+                    succ.append(target)
+                    prob.append(float(p) * weight)
+            state.append(s)
+            action.append(int(a))
+            reward.append(mean)
+            ptr.append(len(succ))
+    low = min(seen, default=0.0) if r_min is None else r_min
+    high = max(seen, default=1.0) if r_max is None else r_max
+    if r_min is None and r_max is None and low == high:
+        high = low + 1.0
+    return MDP.from_pairs(state, action, ptr, succ, prob, reward, r_min=low, r_max=high, start=reset)

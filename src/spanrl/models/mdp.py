@@ -1,0 +1,304 @@
+"""A finite average-reward Markov decision process, stored sparsely.
+
+States s own a ragged list of pairs (s, a), and each pair owns a sorted list of successors::
+
+    pair_ptr [S+1]      pairs of state s:       pair_ptr[s] … pair_ptr[s+1]
+    action   [n_pairs]  the action of a pair
+    succ_ptr [n_pairs+1] successors of pair i:  succ_ptr[i] … succ_ptr[i+1]
+    succ, prob [n]      the next state and its probability, > 0
+
+Nothing of size S² is kept. The arrays are read-only and were validated once, when the model was made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spanrl.errors import ModelError
+from spanrl.models import checks, files
+from spanrl.models.checks import SUM_TOL, Array, frozen
+
+_FIELDS = ("pair_ptr", "action", "succ_ptr", "succ", "prob", "reward", "start")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MDP:
+    """A finite MDP with mean rewards r(s, a) in [r_min, r_max] and transition probabilities p(s'|s, a).
+
+    Make one with :meth:`from_dense`, :meth:`from_pairs`, :meth:`from_scipy` or :meth:`from_gymnasium`; the constructor itself
+    takes arrays that are valid already. Probabilities of a row must sum to one within 1e-8; rows that are off by more than
+    1e-12 are rescaled.
+
+    >>> mdp = MDP.from_dense([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], [[0, 0.5], [0, 1]])
+    >>> mdp.n_states, mdp.n_actions, mdp.n_pairs, mdp.max_support
+    (2, 2, 4, 1)
+    """
+
+    pair_ptr: NDArray[np.int64]
+    action: NDArray[np.int64]
+    succ_ptr: NDArray[np.int64]
+    succ: NDArray[np.uint32]
+    prob: NDArray[np.float64]
+    reward: NDArray[np.float64]
+    r_min: float
+    r_max: float
+    start: NDArray[np.float64]
+    n_actions: int
+    state_names: tuple[str, ...] | None = None
+    action_names: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_pairs(
+        cls, state: ArrayLike, action: ArrayLike, succ_ptr: ArrayLike, succ: ArrayLike, prob: ArrayLike, reward: ArrayLike, *,
+        r_min: float = 0.0, r_max: float = 1.0, start: ArrayLike = 0, n_actions: int | None = None,
+        state_names: Sequence[str] | None = None, action_names: Sequence[str] | None = None,
+    ) -> MDP:
+        """Build from pairs sorted by (state, action) and their successors in compressed rows.
+
+        Args:
+            state, action: [n_pairs], sorted, each pair once; every state 0..S−1 occurs.
+            succ_ptr: [n_pairs+1], successors of pair i are ``succ[succ_ptr[i]:succ_ptr[i+1]]``.
+            succ, prob: next states and probabilities; repeated successors are added up, zeros dropped.
+            reward: [n_pairs], mean rewards in [r_min, r_max].
+            r_min, r_max: range of the rewards.
+            start: a state, or a distribution [S].
+            n_actions: the number of actions (default: the number of action names, or the largest action + 1).
+            state_names, action_names: optional, all different.
+        """
+        who = "MDP"
+        r_min, r_max = checks.reward_range(who, r_min, r_max)
+        states, actions = checks.integers(who, "state", state), checks.integers(who, "action", action)
+        pair_ptr = checks.pair_table(who, states, actions)
+        n_states, n_pairs = pair_ptr.size - 1, states.size
+
+        def where(i: int) -> str:
+            return f"P[s={states[i]}, a={actions[i]}]"
+
+        ptr, succs = checks.integers(who, "succ_ptr", succ_ptr), checks.integers(who, "succ", succ)
+        checks.successor_table(who, ptr, succs, n_pairs, n_states, where)
+        probs = checks.numeric(who, "prob", prob, (succs.size,))
+        rewards = checks.numeric(who, "reward", reward, (n_pairs,))
+        ptr, succs, probs = _clean_rows(who, ptr, succs, probs, where)
+        checks.rewards(who, "reward", rewards, r_min, r_max, lambda i: f"r[s={states[i]}, a={actions[i]}]")
+        n_actions = checks.action_count(who, actions, n_actions, action_names)
+        return cls(
+            frozen(pair_ptr, np.int64), frozen(actions, np.int64), frozen(ptr, np.int64), frozen(succs, np.uint32),
+            frozen(probs, np.float64), frozen(rewards, np.float64), r_min, r_max,
+            frozen(checks.start_distribution(who, start, n_states), np.float64), n_actions,
+            checks.names(who, "state_names", state_names, n_states), checks.names(who, "action_names", action_names, n_actions),
+        )
+
+    @classmethod
+    def from_dense(
+        cls, P: ArrayLike, r: ArrayLike, *, available: ArrayLike | None = None, r_min: float = 0.0, r_max: float = 1.0,
+        start: ArrayLike = 0, state_names: Sequence[str] | None = None, action_names: Sequence[str] | None = None,
+    ) -> MDP:
+        """Build from arrays P [S, A, S] and r [S, A]; ``available`` [S, A] marks the actions that exist (default: all).
+
+        >>> print(MDP.from_dense([[[1.0]]], [[0.5]]))
+        MDP: 1 states, 1 actions, 1 pairs, 1 transitions
+        successors of a pair: at most 1
+        rewards in [0, 1], from 0.5 to 0.5
+        start: 0
+        actions: 0
+        """
+        dense = checks.numeric("MDP", "P", P, (None, None, None))
+        S, A = dense.shape[:2]
+        if dense.shape != (S, A, S):
+            raise ModelError(f"MDP: P must have shape [S, A, S]; got {dense.shape}. The first and last length must agree.")
+        r_dense = checks.numeric("MDP", "r", r, (S, A))
+        states, actions = available_pairs("MDP", available, S, A)
+        rows = dense[states, actions]
+        pair, succ = np.nonzero(rows)  # NaN counts as nonzero and is refused below
+        ptr = np.searchsorted(pair, np.arange(states.size + 1))
+        return cls.from_pairs(
+            states, actions, ptr, succ, rows[pair, succ], r_dense[states, actions], r_min=r_min, r_max=r_max, start=start,
+            n_actions=A, state_names=state_names, action_names=action_names,
+        )
+
+    @classmethod
+    def from_scipy(cls, matrices: Sequence[Any], r: ArrayLike, *, available: ArrayLike | None = None, **options: Any) -> MDP:
+        """Build from one scipy sparse matrix [S, S] an action and r [S, A]; rows of unavailable pairs are ignored."""
+        if len(matrices) == 0:
+            raise ModelError("MDP: matrices must hold one sparse matrix an action; got none.")
+        csr = [matrix.tocsr() for matrix in matrices]
+        S, A = csr[0].shape[0], len(csr)
+        for a, matrix in enumerate(csr):
+            if matrix.shape != (S, S):
+                raise ModelError(f"MDP: matrix of action {a} must have shape ({S}, {S}); got {matrix.shape}.")
+        r_dense = checks.numeric("MDP", "r", r, (S, A))
+        states, actions = available_pairs("MDP", available, S, A)
+        lengths = np.stack([np.diff(matrix.indptr) for matrix in csr], axis=1)[states, actions]
+        ptr = np.concatenate(([0], np.cumsum(lengths)))
+        first = np.stack([matrix.indptr[:-1] for matrix in csr], axis=1)[states, actions]
+        inside = np.arange(ptr[-1]) - np.repeat(ptr[:-1], lengths) + np.repeat(first, lengths)
+        owner = np.repeat(actions, lengths)
+        succ, prob = np.empty(ptr[-1], dtype=np.int64), np.empty(ptr[-1])
+        for a, matrix in enumerate(csr):
+            mine = owner == a
+            succ[mine], prob[mine] = matrix.indices[inside[mine]], matrix.data[inside[mine]]
+        return cls.from_pairs(states, actions, ptr, succ, prob, r_dense[states, actions], n_actions=A, **options)
+
+    @classmethod
+    def from_gymnasium(cls, env: Any, *, r_min: float | None = None, r_max: float | None = None, start: ArrayLike | None = None) -> MDP:
+        """Build from a Gymnasium environment that has a table ``env.unwrapped.P[s][a] = [(p, s', r, terminated), …]``.
+
+        An outcome with ``terminated`` continues at the start distribution, so that terminal states keep their number but are
+        never entered. The reward range defaults to that of the table.
+        """
+        from spanrl.models.gym_table import from_gymnasium
+
+        return from_gymnasium(env, r_min, r_max, start)
+
+    @property
+    def n_states(self) -> int:
+        """S, the number of states."""
+        return self.pair_ptr.size - 1
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of available pairs (s, a)."""
+        return self.action.size
+
+    @property
+    def max_support(self) -> int:
+        """Γ, the largest number of successors of a pair."""
+        return int(np.diff(self.succ_ptr).max())
+
+    @property
+    def pair_state(self) -> NDArray[np.int64]:
+        """The state of each pair, [n_pairs]."""
+        return np.repeat(np.arange(self.n_states), np.diff(self.pair_ptr))
+
+    def successors(self, state: int, action: int) -> Iterator[tuple[int, float]]:
+        """Yield (s', p(s'|s, a)) of an available pair, in order of s'."""
+        i = self.pair(state, action)
+        for j in range(self.succ_ptr[i], self.succ_ptr[i + 1]):
+            yield int(self.succ[j]), float(self.prob[j])
+
+    def pair(self, state: int, action: int) -> int:
+        """Return the index of the pair (state, action), or raise."""
+        for i in range(self.pair_ptr[state], self.pair_ptr[state + 1]) if 0 <= state < self.n_states else ():
+            if self.action[i] == action:
+                return int(i)
+        raise ModelError(f"MDP: action {action} is not available in state {state}.")
+
+    def to_dense(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Return P [S, A, S], r [S, A] and available [S, A]; unavailable pairs are zero. For small models."""
+        S, A = self.n_states, self.n_actions
+        P, r, available = np.zeros((S, A, S)), np.zeros((S, A)), np.zeros((S, A), dtype=bool)
+        state = self.pair_state
+        pair = np.repeat(np.arange(self.n_pairs), np.diff(self.succ_ptr))
+        P[state[pair], self.action[pair], self.succ] = self.prob
+        r[state, self.action], available[state, self.action] = self.reward, True
+        return P, r, available
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to ``path`` (.npz, versioned, no pickle), replacing the file in one step."""
+        arrays = {name: getattr(self, name) for name in _FIELDS}
+        files.write(Path(path), "mdp", arrays | {"range": np.array([self.r_min, self.r_max]), "n_actions": np.array(self.n_actions)}
+                    | files.pack_names(self.state_names, self.action_names))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> MDP:
+        """Read a model that :meth:`save` wrote; everything is validated again."""
+        data = files.read(Path(path), "mdp", (*_FIELDS, "range", "n_actions"))
+        return files.rebuild(Path(path), lambda: cls._from_file(data))
+
+    @classmethod
+    def _from_file(cls, data: dict[str, Array]) -> MDP:
+        state_names, action_names = files.unpack_names(data)
+        state = np.repeat(np.arange(data["pair_ptr"].size - 1), np.diff(data["pair_ptr"]))
+        return cls.from_pairs(
+            state, data["action"], data["succ_ptr"], data["succ"], data["prob"], data["reward"], r_min=float(data["range"][0]),
+            r_max=float(data["range"][1]), start=data["start"], n_actions=int(data["n_actions"]), state_names=state_names,
+            action_names=action_names,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when every array, the reward range and the names are equal."""
+        if not isinstance(other, MDP):
+            return NotImplemented
+        plain = ("r_min", "r_max", "n_actions", "state_names", "action_names")
+        return all(getattr(self, n) == getattr(other, n) for n in plain) and all(
+            np.array_equal(getattr(self, n), getattr(other, n)) for n in _FIELDS
+        )
+
+    def __hash__(self) -> int:
+        """Hash by size and rewards (arrays are read-only)."""
+        return hash((self.n_states, self.n_actions, self.succ.size, self.reward.tobytes()))
+
+    def __str__(self) -> str:
+        """Summarise in five lines."""
+        starts = np.flatnonzero(self.start)
+        where = ", ".join(self.state_label(int(s)) for s in starts[:4]) + (f", … ({starts.size} states)" if starts.size > 4 else "")
+        labels = self.action_names or tuple(str(a) for a in range(self.n_actions))
+        shown = ", ".join(labels[:12]) + (", …" if len(labels) > 12 else "")
+        return "\n".join((
+            f"MDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {self.succ.size} transitions",
+            f"successors of a pair: at most {self.max_support}",
+            f"rewards in [{self.r_min:g}, {self.r_max:g}], from {self.reward.min():g} to {self.reward.max():g}",
+            f"start: {where}",
+            f"actions: {shown}",
+        ))
+
+    def __repr__(self) -> str:
+        """Return a one-line summary."""
+        return f"<MDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs>"
+
+    def state_label(self, s: int) -> str:
+        """Return the name of state s, or its number."""
+        return self.state_names[s] if self.state_names else str(s)
+
+
+def available_pairs(who: str, available: ArrayLike | None, S: int, A: int) -> tuple[Array, Array]:
+    """Return the (state, action) arrays of the pairs that a mask [S, A] allows."""
+    if S == 0 or A == 0:
+        raise ModelError(f"{who}: must have at least one state and one action; got S={S}, A={A}.")
+    if available is None:
+        mask = np.ones((S, A), dtype=bool)
+    else:
+        mask = np.asarray(available)
+        if mask.shape != (S, A) or mask.dtype != np.bool_:
+            raise ModelError(f"{who}: available must be a boolean array of shape ({S}, {A}); got dtype {mask.dtype}, shape {mask.shape}.")
+    checks.states_have_actions(who, mask.sum(axis=1))
+    states, actions = np.nonzero(mask)
+    return states, actions
+
+
+def _clean_rows(who: str, ptr: Array, succ: Array, prob: Array, where: checks.Where) -> tuple[Array, Array, Array]:
+    """Check the rows and bring them into canonical order: sorted, each successor once, no zeros, sums of one."""
+    def entry(j: int) -> str:
+        i = checks.pair_of(ptr, j)
+        return f"{where(i)[:-1]}, s'={succ[j]}]"
+
+    checks.reject(who, ~np.isfinite(prob), entry, "must be finite", prob, "Replace NaN and infinite probabilities.")
+    checks.reject(who, prob < 0, entry, "must not be negative", prob, "Probabilities lie in [0, 1].")
+    order = checks.canonical_order(ptr, succ, prob > 0)
+    if order is not None:
+        index, ptr = order
+        succ, prob = succ[index], prob[index]
+        rows = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
+        first = np.ones(succ.size, dtype=bool)
+        first[1:] = (succ[1:] != succ[:-1]) | (rows[1:] != rows[:-1])
+        if not first.all():
+            prob, succ = np.add.reduceat(prob, np.flatnonzero(first)), succ[first]
+            ptr = np.concatenate(([0], np.cumsum(np.bincount(rows[first], minlength=ptr.size - 1))))
+    lengths = np.diff(ptr)
+    sums = np.zeros(lengths.size)
+    if succ.size:
+        sums[lengths > 0] = np.add.reduceat(prob, ptr[:-1][lengths > 0])
+    checks.reject(who, np.abs(sums - 1.0) > SUM_TOL, lambda i: f"{where(i)} sums to {sums[i]:.12g}", f"must sum to 1 within {SUM_TOL:g}", None,
+                  "Normalise the rows or mark the pair unavailable.")
+    off = np.abs(sums - 1.0) > checks.ROUNDING
+    if off.any():
+        prob = prob / np.repeat(np.where(off, sums, 1.0), lengths)
+    return ptr, succ, prob
+

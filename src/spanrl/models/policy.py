@@ -1,0 +1,112 @@
+"""A stationary policy: a distribution over actions in every state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spanrl.errors import ModelError
+from spanrl.models import checks
+
+_SHOWN = 30
+
+
+class Policy:
+    """A stationary randomised policy; ``probs`` [S, A] has rows that sum to one, zero where an action is unavailable.
+
+    >>> policy = Policy([[1.0, 0.0], [0.25, 0.75]])
+    >>> policy.is_deterministic
+    False
+    >>> print(policy)
+    state  action
+    0      0
+    1      0 (0.25), 1 (0.75)
+    """
+
+    __slots__ = ("action_names", "probs", "state_names")
+
+    def __init__(self, probs: ArrayLike, *, state_names: Sequence[str] | None = None, action_names: Sequence[str] | None = None) -> None:
+        """Check and freeze ``probs``."""
+        who = "Policy"
+        array = checks.numeric(who, "probs", probs, (None, None))
+        S, A = array.shape
+        if S == 0 or A == 0:
+            raise ModelError(f"{who}: probs must have at least one state and one action; got shape {array.shape}.")
+        bad = (~np.isfinite(array) | (array < 0)).any(axis=1)
+        checks.reject(who, bad, lambda s: f"probs[s={s}]", "must be numbers ≥ 0", None, "Rows are distributions over actions.")
+        sums = array.sum(axis=1)
+        checks.reject(who, np.abs(sums - 1) > checks.SUM_TOL, lambda s: f"probs[s={s}] sums to {sums[s]:.12g}",
+                      f"must sum to 1 within {checks.SUM_TOL:g}", None, "Normalise the rows.")
+        self.probs: NDArray[np.float64] = checks.frozen(array, np.float64)
+        self.state_names = checks.names(who, "state_names", state_names, S)
+        self.action_names = checks.names(who, "action_names", action_names, A)
+
+    @classmethod
+    def deterministic(cls, actions: ArrayLike, n_actions: int | None = None) -> Policy:
+        """Return the policy that plays ``actions[s]`` in state s, out of ``n_actions`` (default: the largest + 1).
+
+        >>> Policy.deterministic([1, 0]).probs.tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+        """
+        chosen = checks.integers("Policy", "actions", actions)
+        if chosen.size == 0:
+            raise ModelError("Policy: actions must name an action for at least one state; got none.")
+        A = int(chosen.max()) + 1 if n_actions is None else n_actions
+        checks.reject("Policy", (chosen < 0) | (chosen >= A), lambda s: f"actions[{s}]", f"must be an action in 0..{A - 1}", chosen, "Check n_actions.")
+        probs = np.zeros((chosen.size, A))
+        probs[np.arange(chosen.size), chosen] = 1.0
+        return cls(probs)
+
+    @property
+    def n_states(self) -> int:
+        """S, the number of states."""
+        return int(self.probs.shape[0])
+
+    @property
+    def n_actions(self) -> int:
+        """A, the number of actions."""
+        return int(self.probs.shape[1])
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether every state plays one action with certainty."""
+        return bool((self.probs.max(axis=1) >= 1.0 - checks.ROUNDING).all())
+
+    @property
+    def actions(self) -> NDArray[np.int64]:
+        """The actions [S] of a deterministic policy; raises where the policy mixes."""
+        mixed = self.probs.max(axis=1) < 1.0 - checks.ROUNDING
+        checks.reject("Policy", mixed, lambda s: f"state {s}", "mixes actions; only a deterministic policy has actions", None, "Use probs.")
+        return self.probs.argmax(axis=1)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when the probabilities are."""
+        return np.array_equal(self.probs, other.probs) if isinstance(other, Policy) else NotImplemented
+
+    def __hash__(self) -> int:
+        """Hash by the probabilities (they are read-only)."""
+        return hash(self.probs.tobytes())
+
+    def describe(self, s: int) -> str:
+        """Say in words what is played in state s."""
+        played = np.flatnonzero(self.probs[s] > 0)
+        labels = [self.action_names[a] if self.action_names else str(a) for a in played]
+        if played.size == 1:
+            return labels[0]
+        return ", ".join(f"{label} ({self.probs[s, a]:.4g})" for label, a in zip(labels, played, strict=True))
+
+    def __str__(self) -> str:
+        """Print as a table, the first states only where there are many."""
+        shown = min(self.n_states, _SHOWN)
+        labels = [self.state_names[s] if self.state_names else str(s) for s in range(shown)]
+        width = max(len("state"), *(len(label) for label in labels))
+        lines = [f"{'state':<{width}}  action"] + [f"{label:<{width}}  {self.describe(s)}" for s, label in enumerate(labels)]
+        if shown < self.n_states:
+            lines.append(f"… {self.n_states - shown} more states")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """Return a one-line summary."""
+        return f"<Policy: {self.n_states} states, {self.n_actions} actions, {'deterministic' if self.is_deterministic else 'randomised'}>"
