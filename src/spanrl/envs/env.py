@@ -1,0 +1,191 @@
+"""An environment: an MDP, and how a step really pays.
+
+A step from a pair (s, a) draws one *outcome* (probability, successor, reward, law), so that the reward may depend on
+what happened. The outcomes of pair i are the entries ``out_ptr[i] … out_ptr[i+1]`` of four arrays::
+
+    out_prob    probability, > 0; a pair's sum to one
+    out_succ    the next state
+    out_reward  the mean reward of the outcome, in [r_min, r_max]
+    out_law     0 (FIXED)      pays out_reward
+                1 (BERNOULLI)  pays r_max with probability (out_reward − r_min)/(r_max − r_min), otherwise r_min
+
+The MDP is what remains when the noise is averaged out: r(s, a) = Σ out_prob · out_reward, p(s'|s, a) = Σ out_prob over
+the outcomes that lead to s'. Agents see only what is drawn; environments never plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spanrl.envs.options import one_of
+from spanrl.models import checks
+from spanrl.models.checks import ROUNDING, Array, frozen
+from spanrl.models.mdp import MDP
+from spanrl.names import Value
+
+FIXED, BERNOULLI = 0, 1
+_ARRAYS = ("out_ptr", "out_prob", "out_succ", "out_reward", "out_law")
+
+
+class Outcome(NamedTuple):
+    """One thing that may happen after a pair: probability, next state, mean reward, law of the reward."""
+
+    prob: float
+    succ: int
+    reward: float
+    law: int = FIXED
+
+
+@dataclass(frozen=True)
+class EnvInfo:
+    """What an environment is: its canonical text form, one sentence, where it comes from, its parameters."""
+
+    id: str = "unnamed"
+    summary: str = "An environment without a name."
+    source: str = ""
+    parameters: dict[str, Value] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Env:
+    """An MDP with an outcome table; the arrays are read-only.
+
+    Make one with :func:`spanrl.make`, :meth:`from_outcomes` or :meth:`from_mdp`; the constructor itself takes arrays
+    that are valid already.
+
+    >>> env = Env.from_outcomes({(0, 0): [(0.9, 0, 0.0), (0.1, 0, 1.0)]})
+    >>> env.mdp.reward.tolist(), env.mdp.prob.tolist(), env.out_prob.tolist()
+    ([0.1], [1.0], [0.9, 0.1])
+    """
+
+    mdp: MDP
+    out_ptr: NDArray[np.int64]
+    out_prob: NDArray[np.float64]
+    out_succ: NDArray[np.uint32]
+    out_reward: NDArray[np.float64]
+    out_law: NDArray[np.uint8]
+    info: EnvInfo = field(default_factory=EnvInfo)
+
+    @classmethod
+    def from_outcomes(
+        cls, outcomes: Mapping[tuple[int, int], Sequence[Outcome | tuple[float, int, float]]], *,
+        r_min: float = 0.0, r_max: float = 1.0, start: ArrayLike = 0, n_actions: int | None = None,
+        state_names: Sequence[str] | None = None, action_names: Sequence[str] | None = None,
+        info: EnvInfo | None = None,
+    ) -> Env:
+        """Build from the outcomes of every pair: ``{(state, action): [Outcome(prob, succ, reward, law), …]}``.
+
+        Outcomes of a pair may share the successor and differ in the reward; equal ones are added up, those of
+        probability zero dropped. Probabilities must sum to one within 1e-8. The mean reward is Σ prob · reward.
+        The other arguments are those of :meth:`MDP.from_pairs`.
+        """
+        pairs = sorted(outcomes)
+        table = [Outcome(*outcome) for pair in pairs for outcome in outcomes[pair]]
+        ptr = np.concatenate(([0], np.cumsum([len(outcomes[pair]) for pair in pairs]))).astype(np.int64)
+        prob, reward = (checks.numeric("Env", n, [getattr(o, n) for o in table], (None,)) for n in ("prob", "reward"))
+        succ, law = np.array([o.succ for o in table]), np.array([o.law for o in table])
+        _check_outcomes(pairs, ptr, reward, law, *checks.reward_range("Env", r_min, r_max))
+        mdp = MDP.from_pairs(
+            [s for s, _ in pairs], [a for _, a in pairs], ptr, succ, prob, _mean_rewards(ptr, prob, reward),
+            r_min=r_min, r_max=r_max, start=start, n_actions=n_actions, state_names=state_names,
+            action_names=action_names,
+        )
+        ptr, prob, succ, reward, law = _canonical(ptr, prob, succ, reward, law)
+        return cls(
+            mdp, frozen(ptr, np.int64), frozen(prob, np.float64), frozen(succ, np.uint32), frozen(reward, np.float64),
+            frozen(law, np.uint8), info or EnvInfo(),
+        )
+
+    @classmethod
+    def from_mdp(cls, mdp: MDP, rewards: str = "mean", *, info: EnvInfo | None = None) -> Env:
+        """Build from an MDP: ``rewards="mean"`` pays r(s, a) itself, ``"bernoulli"`` r_max or r_min with that mean.
+
+        >>> mdp = MDP.from_dense([[[1.0]]], [[0.25]])
+        >>> Env.from_mdp(mdp).out_law.tolist(), Env.from_mdp(mdp, "bernoulli").out_law.tolist()
+        ([0], [1])
+        """
+        one_of("Env.from_mdp", "rewards", rewards, ("mean", "bernoulli"))
+        reward = np.repeat(mdp.reward, np.diff(mdp.succ_ptr))
+        random = (rewards == "bernoulli") & (reward > mdp.r_min) & (reward < mdp.r_max)
+        law = np.where(random, BERNOULLI, FIXED)
+        return cls(
+            mdp, mdp.succ_ptr, mdp.prob, mdp.succ, frozen(reward, np.float64), frozen(law, np.uint8), info or EnvInfo()
+        )
+
+    def outcomes(self, state: int, action: int) -> list[Outcome]:
+        """Return the outcomes of an available pair, sorted by (successor, reward, law)."""
+        i = self.mdp.pair(state, action)
+        part = slice(self.out_ptr[i], self.out_ptr[i + 1])
+        columns = (self.out_prob, self.out_succ, self.out_reward, self.out_law)
+        return [Outcome(*row) for row in zip(*(column[part].tolist() for column in columns), strict=True)]
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when the MDP and the outcome table are equal, whatever the info says."""
+        if not isinstance(other, Env):
+            return NotImplemented
+        return self.mdp == other.mdp and all(np.array_equal(getattr(self, n), getattr(other, n)) for n in _ARRAYS)
+
+    def __hash__(self) -> int:
+        """Hash by the MDP."""
+        return hash(self.mdp)
+
+    def __str__(self) -> str:
+        """Show the id, the summary and the MDP."""
+        return f"{self.info.id}\n{self.info.summary}\n{self.mdp}"
+
+    def __repr__(self) -> str:
+        """Return a one-line summary."""
+        return f"<Env {self.info.id}: {self.mdp.n_states} states, {self.mdp.n_actions} actions>"
+
+
+def _check_outcomes(
+    pairs: list[tuple[int, int]], ptr: Array, reward: Array, law: Array, low: float, high: float
+) -> None:
+    """Check what the MDP cannot see: every pair has outcomes, each reward is in range, each law is known."""
+    def where(j: int) -> str:
+        s, a = pairs[checks.pair_of(ptr, j)]
+        return f"outcome {j - ptr[checks.pair_of(ptr, j)]} of (s={s}, a={a})"
+
+    checks.reject("Env", np.diff(ptr) == 0, lambda i: "pair (s={}, a={})".format(*pairs[i]), "must have an outcome",
+                  None, "Give at least one outcome, or leave the pair out.")
+    checks.reject("Env", ~np.isin(law, (FIXED, BERNOULLI)), lambda j: f"law of {where(j)}",
+                  "must be 0 (fixed) or 1 (Bernoulli)", law, "Choose one of the two laws.")
+    checks.rewards("Env", "the outcomes", reward, low, high, lambda j: f"reward of {where(j)}")
+
+
+def _canonical(ptr: Array, prob: Array, succ: Array, reward: Array, law: Array) -> tuple[Array, ...]:
+    """Sort each pair's outcomes by (successor, reward, law), add up equal ones, drop zeros, rescale as the MDP does."""
+    n_pairs = ptr.size - 1
+    pair = np.repeat(np.arange(n_pairs), np.diff(ptr))
+    keep = np.flatnonzero(prob)
+    order = keep[np.lexsort((law[keep], reward[keep], succ[keep], pair[keep]))]
+    pair, prob, succ, reward, law = (column[order] for column in (pair, prob, succ, reward, law))
+    first = np.ones(pair.size, dtype=bool)
+    first[1:] = np.any([column[1:] != column[:-1] for column in (pair, succ, reward, law)], axis=0)
+    group = np.cumsum(first) - 1
+    prob = np.bincount(group, weights=prob)
+    pair, succ, reward, law = (column[first] for column in (pair, succ, reward, law))
+    ptr = np.concatenate(([0], np.cumsum(np.bincount(pair, minlength=n_pairs))))
+    return ptr, prob / _totals(ptr, prob)[pair], succ, reward, law
+
+
+def _totals(ptr: Array, prob: Array) -> NDArray[np.float64]:
+    """Return the sum of each pair's probabilities, exactly one where it is one to rounding."""
+    total = np.add.reduceat(prob, ptr[:-1])
+    return np.where(np.abs(total - 1.0) > ROUNDING, total, 1.0)
+
+
+def _mean_rewards(ptr: Array, prob: Array, reward: Array) -> NDArray[np.float64]:
+    """Return Σ prob · reward of each pair, kept between the pair's smallest and largest reward against rounding.
+
+    The pairs have outcomes and rewards are finite; wrong probabilities are left to the MDP, which names them.
+    """
+    first = ptr[:-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.add.reduceat(prob * reward, first) / _totals(ptr, prob)
+    return np.clip(mean, np.minimum.reduceat(reward, first), np.maximum.reduceat(reward, first))

@@ -1,0 +1,70 @@
+"""Checks of the options of environments: each rule once, each error one sentence."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+from spanrl.errors import OptionError, SpanrlError
+from spanrl.names import Value, parse_value
+
+_WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: "a word of [A-Za-z0-9_.+-]"}
+
+
+def require(holds: bool, who: str, rule: str, came: object, remedy: str) -> None:
+    """Raise the OptionError "who: rule; got came. remedy" unless ``holds``.
+
+    >>> require(False, "three-state", "delta must lie in [0, 1)", 2.0, "Use 0.005 as the paper does.")
+    Traceback (most recent call last):
+        ...
+    spanrl.errors.OptionError: three-state: delta must lie in [0, 1); got 2.0. Use 0.005 as the paper does.
+    """
+    if not holds:
+        raise OptionError(f"{who}: {rule}; got {came!r}. {remedy}")
+
+
+def one_of(who: str, name: str, value: object, allowed: Sequence[str]) -> None:
+    """Raise an OptionError unless ``value`` is one of the ``allowed`` words.
+
+    >>> one_of("knight-quest", "rewards", "mean", ("outcome", "mean"))
+    """
+    require(value in allowed, who, f"{name} must be {' or '.join(allowed)}", value, f"Leave it out for {allowed[0]!r}.")
+
+
+def typed(who: str, name: str, value: Any, kind: type[Value]) -> Value:
+    """Return ``value`` as the declared ``kind`` (bool, int, float or str), or raise an OptionError.
+
+    An integer is accepted where a float is declared, a float with an integer value where an int is, true and false only
+    where a bool is.
+
+    >>> typed("riverswim", "n_states", 1e2, int), typed("three-state", "delta", 0, float)
+    (100, 0.0)
+    """
+    if kind is bool and _is_bool(value):
+        return bool(value)
+    if kind is int and _is_number(value) and float(value).is_integer():
+        return int(value)
+    if kind is float and _is_number(value):
+        return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values have equal names
+    if kind is str and _is_word(value):
+        return str(value)
+    raise OptionError(f"{who}: {name} must be {_WANTED[kind]}; got {value!r}. Give {name} as {kind.__name__}.")
+
+
+def _is_bool(value: Any) -> bool:
+    """Tell whether ``value`` is true or false of Python or numpy."""
+    return type(value).__name__ in ("bool", "bool_")
+
+
+def _is_number(value: Any) -> bool:
+    """Tell whether ``value`` is a real number and no truth value."""
+    return isinstance(value, numbers.Real) and not _is_bool(value)
+
+
+def _is_word(value: Any) -> bool:
+    """Tell whether ``value`` can stand in the text form and is read back as the same word."""
+    try:
+        return isinstance(value, str) and parse_value(value) == value
+    except SpanrlError:
+        return False

@@ -1,0 +1,157 @@
+"""One application of the Bellman operator, for plain models, boxes and L1 balls.
+
+With ``sign`` = +1 the inner problem is max_p pᵀv, with −1 it is min_p pᵀv = −max_p pᵀ(−v); the maximum over actions stays a
+maximum. A box costs O(listed successors) a pair, not O(S): all states that are not listed share one interval [0, rest], and
+between two listed successors of neighbouring rank a block of them is filled at once by a difference of prefix sums.
+
+Both set sweeps walk each row once, in the order it had in the last sweep; a row that turns out to be out of order is sorted and
+walked again. Arrays are taken out of their tuples before the loop, and indices are unsigned: numba then neither counts
+references nor checks for negative indices inside it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spanrl.kernels.jit import kernel
+from spanrl.kernels.layout import BOX, FREE, PLAIN
+from spanrl.kernels.order import rank_states, sort_row
+
+
+@kernel
+def box_values(m, reward, sign, ws, q):
+    """Set q(i) = r(i) + sign·max{pᵀw : p in box i}: lower ends first, then the slack to the best states that have room."""
+    succ_ptr, slack, rests = m.succ_ptr, m.slack, m.rest
+    keys, prefix, w, rank = ws.keys, ws.prefix, ws.w, ws.rank
+    succ, low, room = ws.succ, ws.low, ws.room
+    S, zero, one = np.uint64(keys.size), np.uint64(0), np.uint64(1)
+    for i in range(q.size):
+        if slack[i] == FREE:
+            q[i] = reward[i] + sign * keys[0]
+            continue
+        first, end, rest = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + 1]), rests[i]
+        for _ in range(2):
+            total, mass, position = 0.0, slack[i], zero  # ranks below position are dealt with
+            last_x, last_s, in_order = np.inf, np.uint32(0), True
+            j = first
+            while j < end:
+                s = succ[j]
+                x = w[s]
+                in_order = in_order and (x < last_x or (x == last_x and s > last_s))
+                last_x, last_s = x, s
+                p = low[j]
+                if mass > 0.0:
+                    if rest > 0.0:
+                        k = np.uint64(rank[s])
+                        if k > position:
+                            block = np.float64(k - position)
+                            if block * rest <= mass:
+                                total += rest * (prefix[k] - prefix[position])
+                                mass -= block * rest
+                            else:
+                                full = np.floor(mass / rest)
+                                stop = position + np.uint64(full)
+                                total += rest * (prefix[stop] - prefix[position]) + (mass - full * rest) * keys[stop]
+                                mass = 0.0
+                        position = k + one
+                    give = min(room[j], mass)
+                    mass -= give
+                    p += give
+                total += p * x
+                j += one
+            if in_order:
+                break
+            sort_row(succ_ptr[i], succ_ptr[i + 1], w, succ, low, room)
+        if rest > 0.0 and mass > 0.0 and position < S:
+            full = min(np.float64(S - position), np.floor(mass / rest))
+            stop = position + np.uint64(full)
+            total += rest * (prefix[stop] - prefix[position])
+            if stop < S:
+                total += (mass - full * rest) * keys[stop]
+        q[i] = reward[i] + sign * total
+
+
+@kernel
+def ball_values(m, reward, sign, ws, q):
+    """Set q(i) = r(i) + sign·max{pᵀw : p in ball i}: radius/2 to the best state, taken from the worst (Jaksch et al. 2010, Fig. 2)."""
+    succ_ptr, slack, w = m.succ_ptr, m.slack, ws.w
+    succ, low, room = ws.succ, ws.low, ws.room
+    best, best_x, one = ws.order[0], ws.keys[0], np.uint64(1)
+    for i in range(q.size):
+        first, end = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + 1])
+        for _ in range(2):
+            total, last_x, last_s, in_order = 0.0, np.inf, np.uint32(0), True
+            j = first
+            while j < end:
+                s = succ[j]
+                x = w[s]
+                in_order = in_order and (x < last_x or (x == last_x and s > last_s))
+                last_x, last_s = x, s
+                total += low[j] * x
+                j += one
+            if in_order:
+                break
+            sort_row(succ_ptr[i], succ_ptr[i + 1], w, succ, low, room)
+        add = min(slack[i], 1.0 - (low[first] if succ[first] == best else 0.0))
+        total += add * best_x
+        while add > 0.0 and j > first:
+            j -= one
+            take = min(add, low[j])
+            total -= take * w[succ[j]]
+            add -= take
+        q[i] = reward[i] + sign * total
+
+
+@kernel
+def plain_backup(m, reward, v, out):
+    """Set out(s) = max_a r(s,a) + Σ p(s'|s,a) v(s'). Unsigned running indices: numba then checks no negative index."""
+    i, j, one = np.uint64(0), np.uint64(0), np.uint64(1)
+    for s in range(out.size):
+        best = -np.inf
+        last = np.uint64(m.pair_ptr[s + 1])
+        while i < last:
+            q = reward[i]
+            i += one
+            end = np.uint64(m.succ_ptr[i])
+            while j < end:
+                q += m.low[j] * v[m.succ[j]]
+                j += one
+            best = max(best, q)
+        out[s] = best
+
+
+@kernel
+def set_values(m, reward, sign, ws, v, q):
+    """Set q [n_pairs] to the value of every pair of a box or ball model at v."""
+    rank_states(sign, v, ws)
+    if m.kind == BOX:
+        box_values(m, reward, sign, ws, q)
+    else:
+        ball_values(m, reward, sign, ws, q)
+
+
+@kernel
+def pair_values(m, reward, sign, ws, v, q):
+    """Set q [n_pairs] to r(s,a) + the inner value of every pair at v."""
+    if m.kind != PLAIN:
+        set_values(m, reward, sign, ws, v, q)
+        return
+    for i in range(q.size):
+        total = reward[i]
+        for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
+            total += m.low[j] * v[m.succ[j]]
+        q[i] = total
+
+
+@kernel
+def backup(m, reward, sign, ws, v, out):
+    """Set out = Lv: the maximum over actions of :func:`pair_values`."""
+    if m.kind == PLAIN:
+        plain_backup(m, reward, v, out)
+        return
+    set_values(m, reward, sign, ws, v, ws.q)
+    for s in range(out.size):
+        best = -np.inf
+        for i in range(m.pair_ptr[s], m.pair_ptr[s + 1]):
+            best = max(best, ws.q[i])
+        out[s] = best

@@ -1,0 +1,116 @@
+"""Sweeps over Markov chains: stationary distributions, absorption, and fastest ways to a target."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spanrl.kernels.jit import kernel
+
+
+@kernel
+def stationary_sweeps(m, mu, work, a, tol, budget):
+    """Iterate μ ← (1−a)μ + a·Pᵀμ (m holds the rows of Pᵀ), renormalised; return the last ‖Pᵀμ − μ‖₁."""
+    change = np.inf
+    for _ in range(budget):
+        change, total = 0.0, 0.0
+        for s in range(mu.size):
+            x = 0.0
+            for j in range(m.succ_ptr[s], m.succ_ptr[s + 1]):
+                x += m.low[j] * mu[m.succ[j]]
+            change += abs(x - mu[s])
+            work[s] = (1.0 - a) * mu[s] + a * x
+            total += work[s]
+        if change <= tol:
+            return change
+        for s in range(mu.size):
+            mu[s] = work[s] / total
+    return change
+
+
+@kernel
+def solve_transient(m, b, x, budget):
+    """Iterate x ← b + Px in place (Gauss–Seidel, the diagonal solved exactly); return the largest last change."""
+    change = np.inf
+    for _ in range(budget):
+        change = 0.0
+        for s in range(x.size):
+            total, stay = b[s], 0.0
+            for j in range(m.succ_ptr[s], m.succ_ptr[s + 1]):
+                if m.succ[j] == s:
+                    stay = m.low[j]
+                else:
+                    total += m.low[j] * x[m.succ[j]]
+            new = total / (1.0 - stay)
+            change = max(change, abs(new - x[s]))
+            x[s] = new
+        if change == 0.0:
+            break
+    return change
+
+
+@kernel
+def pairs_toward(rev_ptr, rev_pair, pair_state, target, pair, queue):
+    """Choose for each state a pair that may come nearer to the target (breadth first); return how many states reach it.
+
+    ``rev_pair[rev_ptr[s]:rev_ptr[s+1]]`` are the pairs that may lead to s. States that cannot reach the target keep −1.
+    """
+    pair[:] = -1
+    queue[0] = target
+    pair[target] = 0
+    done, n = 0, 1
+    while done < n:
+        s = queue[done]
+        done += 1
+        for e in range(rev_ptr[s], rev_ptr[s + 1]):
+            i = rev_pair[e]
+            x = pair_state[i]
+            if pair[x] < 0:
+                pair[x] = i
+                queue[n] = x
+                n += 1
+    return n
+
+
+@kernel
+def _time_by(m, i, target, s, tau):
+    """Return (1 + Σ_{x≠s, target} p(x) τ(x), p(s)) of pair i in state s."""
+    total, stay = 1.0, 0.0
+    for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
+        x = m.succ[j]
+        if x == s:
+            stay = m.low[j]
+        elif x != target:
+            total += m.low[j] * tau[x]
+    return total, stay
+
+
+@kernel
+def hitting_times(m, target, order, tau, pair, tol, inner, budget):
+    """Improve τ(s), the least expected time from s to the target, in place, starting with pairs that do reach it.
+
+    A round is ``inner`` Gauss–Seidel sweeps over the chosen pairs, in the given order of the states, then one full sweep that
+    chooses anew. Returns its residual ε = max |min_a(1 + Pτ) − τ|, with which τ/(1+ε) ≤ τ* ≤ τ/(1−ε).
+    """
+    residual = np.inf
+    for _ in range(budget):
+        for _ in range(inner):
+            for s in order:
+                if s != target:
+                    total, stay = _time_by(m, pair[s], target, s, tau)
+                    tau[s] = total / (1.0 - stay)
+        residual = 0.0
+        for s in order:
+            if s == target:
+                continue
+            total, stay = _time_by(m, pair[s], target, s, tau)
+            best, choice = total + stay * tau[s], pair[s]
+            for i in range(m.pair_ptr[s], m.pair_ptr[s + 1]):
+                total, stay = _time_by(m, i, target, s, tau)
+                x = total + stay * tau[s]
+                if x < best * (1.0 - 1e-12) and stay < 1.0:
+                    best, choice = x, i
+            residual = max(residual, abs(best - tau[s]))
+            pair[s] = choice
+        if residual <= tol:
+            break
+    return residual

@@ -1,0 +1,136 @@
+"""From values to decisions: the best and the smallest pair of each state, and the transition rows that attain them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spanrl.kernels.jit import kernel
+from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN
+from spanrl.kernels.order import sort_row
+
+
+@kernel
+def best_pairs(pair_ptr, q, sign, tie, pair):
+    """Set pair(s) to the first pair of s whose sign·q is within ``tie`` of the largest."""
+    for s in range(pair.size):
+        best = -np.inf
+        for i in range(pair_ptr[s], pair_ptr[s + 1]):
+            best = max(best, sign * q[i])
+        for i in range(pair_ptr[s], pair_ptr[s + 1]):
+            if sign * q[i] >= best - tie:
+                pair[s] = i
+                break
+
+
+@kernel
+def _put(idx, p, n, s, weight):
+    """Append (s, weight) to a row, where there is any weight."""
+    if weight > 0.0:
+        idx[n] = s
+        p[n] = weight
+        return n + 1
+    return n
+
+
+@kernel
+def _fill_block(m, ws, i, position, end, mass, idx, p, n):
+    """Give ``rest`` each to the unlisted states of rank position:end until the mass is spent; return (mass, entries)."""
+    rest = m.rest[i]
+    full = min(end - position, int(mass / rest))
+    for k in range(position, position + full):
+        n = _put(idx, p, n, ws.order[k], rest)
+    mass -= rest * full
+    if full < end - position:
+        n = _put(idx, p, n, ws.order[position + full], max(mass, 0.0))
+        mass = 0.0
+    return mass, n
+
+
+@kernel
+def _box_row(m, ws, i, idx, p):
+    """Write the maximising distribution over the box of pair i; return its number of entries."""
+    mass = m.slack[i]
+    if mass == FREE:
+        return _put(idx, p, 0, ws.order[0], 1.0)
+    first, end = m.succ_ptr[i], m.succ_ptr[i + 1]
+    sort_row(first, end, ws.w, ws.succ, ws.low, ws.room)
+    n, position = 0, 0
+    for j in range(first, end):
+        k = np.int64(ws.rank[ws.succ[j]])
+        if m.rest[i] > 0.0 and mass > 0.0 and k > position:
+            mass, n = _fill_block(m, ws, i, position, k, mass, idx, p, n)
+        give = max(min(ws.room[j], mass), 0.0)
+        n = _put(idx, p, n, ws.succ[j], ws.low[j] + give)
+        mass -= give
+        position = k + 1
+    if m.rest[i] > 0.0 and mass > 0.0 and ws.order.size > position:
+        mass, n = _fill_block(m, ws, i, position, ws.order.size, mass, idx, p, n)
+    return n
+
+
+@kernel
+def _ball_row(m, ws, i, idx, p):
+    """Write the maximising distribution over the L1 ball of pair i; return its number of entries."""
+    first, end = m.succ_ptr[i], m.succ_ptr[i + 1]
+    sort_row(first, end, ws.w, ws.succ, ws.low, ws.room)
+    listed = ws.succ[first] == ws.order[0]
+    add = min(m.slack[i], 1.0 - (ws.low[first] if listed else 0.0))
+    take = add
+    n = 0
+    for j in range(end - 1, first - 1, -1):
+        removed = min(take, ws.low[j])
+        take -= removed
+        bonus = add if listed and j == first else 0.0
+        n = _put(idx, p, n, ws.succ[j], ws.low[j] - removed + bonus)
+    if not listed:
+        n = _put(idx, p, n, ws.order[0], add)
+    return n
+
+
+@kernel
+def row(m, ws, i, idx, p):
+    """Write the distribution that attains the inner value of pair i; return its number of entries."""
+    if m.kind == BOX:
+        return _box_row(m, ws, i, idx, p)
+    if m.kind == BALL:
+        return _ball_row(m, ws, i, idx, p)
+    n = 0
+    for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
+        n = _put(idx, p, n, m.succ[j], m.low[j])
+    return n
+
+
+@kernel
+def rows(m, ws, pairs):
+    """Return the rows of ``pairs`` as compressed (ptr, successor, probability). The workspace must be ranked for set models."""
+    S = m.pair_ptr.size - 1
+    idx, p = np.empty(S + 1, np.uint32), np.empty(S + 1)
+    ptr = np.zeros(pairs.size + 1, np.int64)
+    for r in range(pairs.size):
+        ptr[r + 1] = ptr[r] + row(m, ws, pairs[r], idx, p)
+    succ, prob = np.empty(ptr[-1], np.uint32), np.empty(ptr[-1])
+    for r in range(pairs.size):
+        n = row(m, ws, pairs[r], idx, p)
+        for b in range(n):
+            succ[ptr[r] + b] = idx[b]
+            prob[ptr[r] + b] = p[b]
+    return ptr, succ, prob
+
+
+@kernel
+def restrict(m, pairs, succ_ptr, succ, low, room, slack, rest):
+    """Copy the rows of one pair a state: the model under a fixed choice of actions."""
+    for s in range(pairs.size):
+        i = pairs[s]
+        at = succ_ptr[s]
+        for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
+            succ[at] = m.succ[j]
+            low[at] = m.low[j]
+            if m.kind == BOX:
+                room[at] = m.room[j]
+            at += 1
+        succ_ptr[s + 1] = at
+        if m.kind != PLAIN:
+            slack[s] = m.slack[i]
+        if m.kind == BOX:
+            rest[s] = m.rest[i]

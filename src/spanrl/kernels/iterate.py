@@ -1,0 +1,60 @@
+"""The solver loop: v ← (1−a)v + a·Fv with F = Γ_c L, and the gain bracket [min(Fv − v), max(Fv − v)] as its certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spanrl.kernels.backups import backup
+from spanrl.kernels.jit import kernel
+
+
+@kernel
+def clip(u, c):
+    """Apply Γ_c in place: u ← min(u, min u + c)."""
+    ceiling = np.inf
+    for s in range(u.size):
+        ceiling = min(ceiling, u[s])
+    ceiling += c
+    for s in range(u.size):
+        u[s] = min(u[s], ceiling)
+
+
+@kernel
+def bracket(v, u):
+    """Return (min(u − v), max(u − v))."""
+    lo, hi = np.inf, -np.inf
+    for s in range(v.size):
+        d = u[s] - v[s]
+        lo = min(lo, d)
+        hi = max(hi, d)
+    return lo, hi
+
+
+@kernel
+def relax(v, u, a, s_ref):
+    """Set v ← (1−a)v + a·u, shifted to 0 at s_ref."""
+    shift = (1.0 - a) * v[s_ref] + a * u[s_ref]
+    for s in range(v.size):
+        v[s] = (1.0 - a) * v[s] + a * u[s] - shift
+
+
+@kernel
+def value_iteration(m, reward, sign, ws, v, u, c, tol, extra, gamma, a, s_ref, budget):
+    """Sweep until the bracket is at most ``tol`` wide, or ``budget`` sweeps are done.
+
+    ``extra`` is the paper's term 2γⁿ/(1−γ)·sp(v₁ − v₀), added to the width before it is compared; it shrinks by γ a sweep. A negative
+    one means: not known yet, set it from the first sweep. On success v is the vector that the bracket and the policy belong to,
+    and u = Fv. Returns (sweeps, lo, hi, extra, converged).
+    """
+    lo, hi = -np.inf, np.inf
+    for n in range(budget):
+        backup(m, reward, sign, ws, v, u)
+        clip(u, c)
+        lo, hi = bracket(v, u)
+        if extra < 0.0:
+            extra = 2.0 / (1.0 - gamma) * (hi - lo)
+        if hi - lo + extra <= tol:
+            return n + 1, lo, hi, extra, True
+        extra *= gamma
+        relax(v, u, a, s_ref)
+    return budget, lo, hi, extra, False

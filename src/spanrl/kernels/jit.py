@@ -1,0 +1,49 @@
+"""The one decorator for compiled code, and where its compiled form is kept.
+
+numba notices a change of the file a kernel stands in, not of the kernels it calls in other files. Our cache folder is therefore
+named by a hash of all kernel sources: any change starts a fresh one. ``numba.config.CACHE_DIR`` is global, so it is set only
+while one of our functions is decorated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+
+
+@cache
+def cache_dir() -> Path | None:
+    """Return the folder of the compiled kernels, made with mode 0700; None where it cannot be written."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base) / "spanrl" / f"kernels-{digest.hexdigest()[:16]}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def is_cached() -> bool:
+    """Tell whether kernels were compiled before, so that a first run can announce the wait."""
+    folder = cache_dir()
+    return folder is not None and any(folder.rglob("*.nbi"))
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile ``function`` in no-Python mode on first use and keep the result on disk. No fastmath: bits matter."""
+    folder = cache_dir()
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(folder) if folder else before
+    try:
+        return numba.njit(cache=folder is not None)(function)
+    finally:
+        numba.config.CACHE_DIR = before

@@ -1,0 +1,59 @@
+"""The arrays that kernels work on. One layout for all kinds of model, so that every kernel compiles once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+PLAIN, BOX, BALL = 0, 1, 2
+
+FREE = 2.0
+"""Value of ``slack`` that marks a box which allows every distribution."""
+
+
+class Arrays(NamedTuple):
+    """A model, read-only. States → pairs → listed successors.
+
+    plain: ``low`` holds p; room, slack and rest are empty.
+    box:   ``low`` the lower ends, ``room`` = high − low, ``slack`` = 1 − Σ low (or FREE), ``rest`` the upper end of each state not listed.
+    ball:  ``low`` the centre, ``slack`` = radius / 2; room and rest are empty.
+    """
+
+    kind: int
+    pair_ptr: Any  # int64 [S+1]
+    succ_ptr: Any  # int64 [n_pairs+1]
+    succ: Any  # uint32 [n]
+    low: Any  # float64 [n]
+    room: Any  # float64 [n]
+    slack: Any  # float64 [n_pairs]
+    rest: Any  # float64 [n_pairs]
+
+
+class Workspace(NamedTuple):
+    """What a sweep over a set model writes to: the order of the states, and the rows kept in that order between sweeps."""
+
+    order: Any  # uint32 [S]     states by falling value, ties by index
+    keys: Any  # float64 [S]     their values
+    prefix: Any  # float64 [S+1]   Σ keys[:k]
+    w: Any  # float64 [S]        value of each state: sign·v
+    rank: Any  # uint32 [S]      position of each state in ``order``
+    tmp_keys: Any  # float64 [S]
+    tmp_order: Any  # uint32 [S]
+    succ: Any  # uint32 [n]      rows, each in that order
+    low: Any  # float64 [n]
+    room: Any  # float64 [n]
+    q: Any  # float64 [n_pairs]  values of the pairs
+
+
+def workspace(m: Arrays) -> Workspace:
+    """Allocate the workspace of a model (empty for a plain one)."""
+    f, u = np.empty(0), np.empty(0, dtype=np.uint32)
+    if m.kind == PLAIN:
+        return Workspace(u, f, f, f, u, f, u, u, f, f, f)
+    S = m.pair_ptr.size - 1
+    room = m.room.copy() if m.kind == BOX else np.zeros(m.low.size)
+    return Workspace(
+        np.arange(S, dtype=np.uint32), np.empty(S), np.zeros(S + 1), np.empty(S), np.empty(S, dtype=np.uint32), np.empty(S),
+        np.empty(S, dtype=np.uint32), m.succ.copy(), m.low.copy(), room, np.empty(m.succ_ptr.size - 1),
+    )

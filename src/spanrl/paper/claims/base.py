@@ -1,0 +1,118 @@
+"""What a claim is: a statement of the paper, a checker that computes and can fail, and mutants that it must notice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from spanrl.errors import SpanrlError
+from spanrl.paper.system import System
+
+Verdict = Literal["holds", "fails", "vacuous", "not-run"]
+Number = float | int | bool | str | list[float]
+Gaps = dict[str, float]
+
+EXACT = 1e-9
+"""Allowed excess in exact algebra: rounding of a few hundred double operations on numbers of order 10."""
+
+LP_TOL = 1e-7
+"""Allowed excess where a linear programme is the oracle: the feasibility tolerance of HiGHS."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much to do: the number of random instances a statement is checked on."""
+
+    name: str
+    instances: int
+
+
+SMOKE, QUICK, PAPER = Scale("smoke", 25), Scale("quick", 150), Scale("paper", 1500)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A verdict and the numbers behind it."""
+
+    verdict: Verdict
+    numbers: Mapping[str, Number]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper that software can check.
+
+    ``mutants`` map a description of a mistake to the function that makes it; each must change the verdict.
+    """
+
+    id: str
+    title: str
+    place: str
+    statement: str
+    tolerance: str
+    check: Callable[[System, Scale], Outcome] = field(repr=False)
+    mutants: Mapping[str, Callable[[System], System]] = field(repr=False)
+
+    def run(self, system: System, scale: Scale) -> Outcome:
+        """Check the claim; an error that the software raises on purpose counts as a failure, with its message."""
+        try:
+            return self.check(system, scale)
+        except SpanrlError as error:
+            return Outcome("fails", {"error": f"{type(error).__name__}: {error}"})
+
+
+class Ledger:
+    """Collects the requirements of a check: the worst excess of each inequality, and how often each case occurred."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.numbers: dict[str, Number] = {}
+        self.broken: set[str] = set()
+
+    def within(self, name: str, excess: float, tol: float = EXACT) -> None:
+        """Require ``excess`` ≤ ``tol``; keep the worst excess under ``name``. NaN is a failure."""
+        excess = float(excess)
+        key = f"worst excess, {name}"
+        before = self.numbers.get(key, -math.inf)
+        assert isinstance(before, float)
+        if not excess <= before:
+            self.numbers[key] = excess
+        if not excess <= tol:
+            self.broken.add(name)
+
+    def equal(self, name: str, got: float, want: float, tol: float = EXACT) -> None:
+        """Require |got − want| ≤ ``tol`` and keep what was got."""
+        self.numbers[name] = float(got)
+        if not abs(got - want) <= tol:
+            self.broken.add(f"{name} should be {want:.9g}")
+
+    def true(self, name: str, condition: object) -> None:
+        """Require a condition."""
+        if not condition:
+            self.broken.add(name)
+
+    def gaps(self, gaps: Gaps, tol: float = EXACT) -> None:
+        """Require every excess of an instance function to be at most ``tol``."""
+        for name, excess in gaps.items():
+            self.within(name, excess, tol)
+
+    def count(self, name: str, occurred: object = True) -> None:
+        """Count a case; cases named in ``outcome(needs=…)`` must occur."""
+        number = self.numbers.get(name, 0)
+        assert isinstance(number, int)
+        self.numbers[name] = number + bool(occurred)
+
+    def note(self, name: str, value: Number) -> None:
+        """Record a number that decides nothing."""
+        self.numbers[name] = value
+
+    def outcome(self, *, needs: tuple[str, ...] = ()) -> Outcome:
+        """Return the verdict: fails if a requirement broke, vacuous if a needed case never occurred, else holds."""
+        if self.broken:
+            return Outcome("fails", self.numbers | {"broken": "; ".join(sorted(self.broken))})
+        missing = [name for name in needs if not self.numbers.get(name)]
+        if missing:
+            return Outcome("vacuous", self.numbers | {"never occurred": "; ".join(missing)})
+        return Outcome("holds", self.numbers)

@@ -1,0 +1,71 @@
+"""Everything there is to know about a known MDP, in one call."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from spanrl.errors import ModelError, OptionError
+from spanrl.models.mdp import MDP
+from spanrl.models.solution import Analysis, span
+from spanrl.planning.components import classify
+from spanrl.planning.diameter import diameter as compute_diameter
+from spanrl.planning.policy_iteration import policy_iteration
+from spanrl.planning.solve import solve
+
+EXACT_STATES = 1000
+"""Up to this many states, and for multichain models, policy iteration is used; beyond, the solver with a certificate."""
+
+AUTO_DIAMETER = 600
+"""Up to this many states the diameter is computed unasked."""
+
+_TOL = 1e-9
+_CONSTANT = 1e-9
+
+
+def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) -> Analysis:
+    """Return the communication class, Γ, the optimal gain g*, a bias h* with h* = Lh* − g*, its span, the diameter and an optimal policy.
+
+    Args:
+        mdp: the model.
+        diameter: "auto" computes it for up to 600 states (infinity costs nothing); True always, with one shortest-path problem a state;
+            False never.
+        progress: show a bar on standard error while the diameter is computed.
+
+    Where several optimal policies have different recurrent classes h* is not unique; this is the bias of the returned policy (for
+    more than 1000 states: the limit of value iteration from 0), which solves the optimality equation.
+
+    >>> import spanrl
+    >>> result = analyse(spanrl.make("three-state[delta=0.005]").mdp)
+    >>> result.classification, round(result.gain, 6), round(result.span, 6), round(result.diameter, 6)
+    ('communicating', 0.666667, 1.005025, 200.0)
+    """
+    if not isinstance(mdp, MDP):
+        raise ModelError(f"analyse: the model must be an MDP; got {type(mdp).__name__}.")
+    if diameter not in ("auto", True, False):
+        raise OptionError(f"analyse: diameter must be 'auto', True or False; got {diameter!r}.")
+    kind = classify(mdp)
+    if mdp.n_states <= EXACT_STATES or kind == "multichain":
+        optimum = policy_iteration(mdp)
+        gains, bias, policy = optimum.gain, optimum.bias, optimum.policy
+    else:
+        solution = solve(mdp, tol=_TOL * (mdp.r_max - mdp.r_min))
+        gains, bias, policy = np.full(mdp.n_states, solution.gain), solution.bias, solution.policy
+    constant = span(gains) <= _CONSTANT * (mdp.r_max - mdp.r_min)
+    gain = float(gains.mean()) if constant else None
+    return Analysis(
+        n_states=mdp.n_states, n_actions=mdp.n_actions, n_pairs=mdp.n_pairs, max_support=mdp.max_support, classification=kind, gain=gain,
+        gains=np.full(mdp.n_states, gain) if gain is not None else gains, bias=bias, span=span(bias) if constant else None,
+        diameter=_diameter(mdp, kind, diameter, progress), policy=policy,
+    )
+
+
+def _diameter(mdp: MDP, kind: str, wanted: str | bool, progress: bool) -> float | None:
+    if wanted is False:
+        return None
+    if kind != "communicating":
+        return inf
+    if wanted == "auto" and mdp.n_states > AUTO_DIAMETER:
+        return None
+    return compute_diameter(mdp, progress=progress)

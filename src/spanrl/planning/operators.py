@@ -1,0 +1,176 @@
+"""The operators of the paper (Sec. 5.1), each callable by itself on an MDP or a bounded-parameter MDP.
+
+::
+
+    L v(s)   = max_a [r(s,a) + p(·|s,a)ᵀv]               bellman
+    Γ_c v(s) = min{v(s), min_x v(x) + c}                 clip_span
+    T_c      = Γ_c L                                     span_bellman
+    G_c v    the decision rule behind T_c v              span_greedy
+    N_c v    = L_{G_c v} v                               span_policy_bellman
+
+In a bounded MDP, L also maximises over rewards and transitions ("optimistic"; with ``sense="pessimistic"`` nature minimises
+them). All are monotone and F(v + λe) = Fv + λe. T_c v is *feasible* at s when some distribution over actions attains it,
+which is so exactly when min_a[…] ≤ min Lv + c (Lemma 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spanrl.errors import OptionError
+from spanrl.models import checks
+from spanrl.models.bounded import BoundedMDP
+from spanrl.models.mdp import MDP
+from spanrl.models.policy import Policy
+from spanrl.models.solution import ExtendedChain
+from spanrl.planning.problem import Model, Problem, Vector, prepare
+
+_ROUNDING = 1e-12
+
+
+def bellman(model: Model, v: ArrayLike, *, sense: str = "optimistic") -> Vector:
+    """Return Lv [S].
+
+    >>> import spanrl
+    >>> bellman(spanrl.make("two-state").mdp, [0.0, 0.0]).tolist()
+    [0.5, 1.0]
+    """
+    problem = prepare(model, sense)
+    return problem.backup(checks.vector("bellman", "v", v, problem.n_states))
+
+
+def clip_span(v: ArrayLike, c: float) -> Vector:
+    """Return Γ_c v = min(v, min v + c), the projection of v on {sp ≤ c} in span semi-norm (Lemma 9).
+
+    >>> clip_span([0.0, 2.0, 0.5], 1.0).tolist()
+    [0.0, 1.0, 0.5]
+    """
+    vector = checks.numeric("clip_span", "v", v, (None,))
+    bound = checks.span_bound("clip_span", c)
+    checks.vector("clip_span", "v", vector, vector.size)
+    return np.minimum(vector, vector.min() + bound) if vector.size else vector
+
+
+def span_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimistic") -> Vector:
+    """Return T_c v = Γ_c L v [S] (Def. 1).
+
+    >>> import spanrl
+    >>> span_bellman(spanrl.make("counterexample-nonfeasible").mdp, [0.0, 0.0], 0.5).tolist()
+    [0.0, 0.5]
+    """
+    return clip_span(bellman(model, v, sense=sense), c)
+
+
+def span_policy_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimistic") -> Vector:
+    """Return N_c v = L_{G_c v} v [S]: T_c v where that is feasible, the smallest value of the state elsewhere (App. B).
+
+    >>> import spanrl
+    >>> span_policy_bellman(spanrl.make("counterexample-nonfeasible").mdp, [0.0, 0.0], 0.5).tolist()
+    [0.0, 1.0]
+    """
+    return decide(model, v, c, sense=sense).value
+
+
+def span_greedy(model: Model, v: ArrayLike, c: float, *, policy: str = "mixture", sense: str = "optimistic") -> SpanGreedy:
+    """Return G_c v (Def. 2): greedy where Lv(s) ≤ min Lv + c, elsewhere a mixture of the best and the smallest action.
+
+    The weight on the smallest action is (v̄ − min Lv − c)/(v̄ − v̲), App. C; where T_c is infeasible it is 1. With
+    ``policy="greedy"`` the weight is 0 everywhere.
+
+    >>> import spanrl
+    >>> rule = span_greedy(spanrl.make("two-state").mdp, [0.0, 0.75], 0.75)
+    >>> rule.truncated.tolist(), rule.weight.round(6).tolist()
+    ([False, True], [0.0, 0.142857])
+    """
+    return decide(model, v, c, policy=policy, sense=sense)
+
+
+@dataclass(frozen=True, eq=False)
+class SpanGreedy:
+    """The decision rule G_c v. ``weight`` [S] is the probability of the minimal action; ``value`` [S] is L_{G_c v} v."""
+
+    policy: Policy
+    weight: Vector
+    feasible: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    value: Vector
+    _best: tuple[Problem, NDArray[np.int64]]
+    _least: tuple[Problem, NDArray[np.int64]]
+    _v: Vector
+
+    @property
+    def optimistic(self) -> ExtendedChain:
+        """The extended decision rule: P̃ (scipy sparse [S, S]) and r̃ [S], so that L_{G_c v} v = r̃ + P̃v."""
+        problem, pairs = self._best
+        high, r_high = problem.chain(pairs, self._v)
+        if not self.weight.any():
+            return high, r_high
+        problem, pairs = self._least
+        low, r_low = problem.chain(pairs, self._v)
+        from scipy.sparse import diags_array
+
+        mixed = diags_array(1 - self.weight) @ high + diags_array(self.weight) @ low
+        mixed = mixed.tocsr()
+        mixed.eliminate_zeros()
+        return mixed, (1 - self.weight) * r_high + self.weight * r_low
+
+
+def decide(
+    model: Model, v: ArrayLike, c: float, *, policy: str = "mixture", sense: str = "optimistic", problem: Problem | None = None
+) -> SpanGreedy:
+    """Compute G_c v; ``problem`` saves laying out the model again."""
+    if policy not in ("mixture", "greedy"):
+        raise OptionError(f"span_greedy: policy must be 'mixture' or 'greedy'; got {policy!r}.")
+    bound = checks.span_bound("span_greedy", c)
+    problem = problem or prepare(model, sense)
+    vector = checks.vector("span_greedy", "v", v, problem.n_states).copy()
+    high, best = problem.best(vector)
+    ceiling = high.min() + bound
+    margin = _ROUNDING * max(1e-300, float(np.abs(high).max()), model.r_max - model.r_min)
+    truncated = high > ceiling + margin
+    lowest = problem
+    if truncated.any():
+        lowest = prepare(model, "pessimistic")
+        low, least = lowest.best(vector, sign=-1.0)
+    else:
+        low, least = high, best
+    feasible = ~truncated | (low <= ceiling + margin)
+    weight = np.zeros(problem.n_states)
+    if policy == "mixture":
+        gap = np.where(truncated, high - low, 1.0)
+        weight[truncated] = np.minimum(1.0, ((high - ceiling) / np.where(gap > 0, gap, 1.0))[truncated])
+        weight[~feasible] = 1.0
+    value = (1 - weight) * high + weight * low
+    return SpanGreedy(_mixed_policy(model, weight, best, least), weight, feasible, truncated, value, (problem, best), (lowest, least), vector)
+
+
+def _mixed_policy(model: Model, weight: Vector, best: NDArray[np.int64], least: NDArray[np.int64]) -> Policy:
+    """Put the weights on the underlying actions (which may coincide)."""
+    probs = np.zeros((model.n_states, model.n_actions))
+    states = np.arange(model.n_states)
+    probs[states, model.action[best]] = 1 - weight
+    probs[states, model.action[least]] += weight
+    if isinstance(model, BoundedMDP):
+        return Policy(probs)
+    return Policy(probs, state_names=model.state_names, action_names=model.action_names)
+
+
+def policy_chain(mdp: MDP, policy: Policy) -> tuple[Any, Vector]:
+    """Return P_d (scipy sparse [S, S]) and r_d [S] of a policy in an MDP."""
+    from scipy.sparse import csr_array
+
+    S = mdp.n_states
+    if policy.probs.shape != (S, mdp.n_actions):
+        raise OptionError(f"evaluate: the policy must have shape ({S}, {mdp.n_actions}) like the model; got {policy.probs.shape}.")
+    state = mdp.pair_state
+    weight = policy.probs[state, mdp.action]
+    missing = np.abs(np.bincount(state, weight, S) - 1.0) > checks.SUM_TOL
+    checks.reject("evaluate", missing, lambda s: f"state {s}", "plays an action that is not available there", None, "Give probability to available actions only.")
+    pair = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.succ_ptr))
+    keep = weight[pair] > 0
+    chain = csr_array((mdp.prob[keep] * weight[pair[keep]], (state[pair[keep]], mdp.succ[keep].astype(np.int64))), shape=(S, S))
+    return chain, np.bincount(state, weight * mdp.reward, S)

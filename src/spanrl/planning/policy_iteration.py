@@ -1,0 +1,70 @@
+"""Howard's policy iteration for plain MDPs, multichain-safe (Puterman 1994, Sec. 9.2): exact, the oracle of the solver.
+
+Evaluate (g, h) of the policy; improve first on max_a p(·|s,a)ᵀg, then, among the actions that attain it, on max_a r(s,a) + p(·|s,a)ᵀh;
+keep the old action where it is still a maximiser. Ends after finitely many policies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spanrl.errors import SpanrlError
+from spanrl.models.mdp import MDP
+from spanrl.models.policy import Policy
+from spanrl.planning.chain import chain_gain_bias
+from spanrl.planning.problem import Problem, Vector, prepare
+
+_MAX_POLICIES = 10_000
+_IMPROVES = 1e-9  # in units of the reward range; rounding of the evaluation lies far below
+
+
+@dataclass(frozen=True, eq=False)
+class OptimalPolicy:
+    """A policy that is optimal from every state, with its gain [S] and bias [S]."""
+
+    policy: Policy
+    gain: Vector
+    bias: Vector
+
+
+def policy_iteration(mdp: MDP) -> OptimalPolicy:
+    """Return an optimal policy with its gain and bias; the optimal gain may differ between states."""
+    problem = prepare(mdp)
+    by_gain = Problem(problem.arrays, np.zeros_like(mdp.reward), 1.0, 0.0, problem.workspace)
+    unit = mdp.r_max - mdp.r_min
+    bias = np.zeros(mdp.n_states)
+    _, pairs = problem.best(bias)
+    for _ in range(_MAX_POLICIES):
+        gain, bias = chain_gain_bias(*problem.chain(pairs, bias))
+        improved = _improve(mdp, by_gain, problem, pairs, gain, bias, unit)
+        if np.array_equal(improved, pairs):
+            return OptimalPolicy(_policy(mdp, pairs), gain, bias)
+        pairs = improved
+    raise SpanrlError(f"policy iteration: no end after {_MAX_POLICIES} policies; the model is too ill-conditioned. Use method='value-iteration'.")
+
+
+def _improve(mdp: MDP, by_gain: Problem, problem: Problem, pairs: NDArray[np.int64], gain: Vector, bias: Vector, unit: float) -> NDArray[np.int64]:
+    """Return better pairs: by the gain where that is possible, otherwise by the bias."""
+    state = mdp.pair_state
+    next_gain = by_gain.values(gain)
+    top = np.maximum.reduceat(next_gain, mdp.pair_ptr[:-1])
+    best_gain = next_gain >= top[state] - _IMPROVES * unit
+    if not best_gain[pairs].all():
+        first = np.flatnonzero(best_gain)
+        chosen = first[np.searchsorted(state[first], np.arange(mdp.n_states))]
+        return np.where(best_gain[pairs], pairs, chosen)
+    value = np.where(best_gain, problem.values(bias), -np.inf)
+    top = np.maximum.reduceat(value, mdp.pair_ptr[:-1])
+    scale = _IMPROVES * max(unit, float(np.ptp(bias)) * 1e-3)
+    good = np.flatnonzero(value >= top[state])
+    chosen = good[np.searchsorted(state[good], np.arange(mdp.n_states))]
+    return np.where(value[pairs] >= top - scale, pairs, chosen)
+
+
+def _policy(mdp: MDP, pairs: NDArray[np.int64]) -> Policy:
+    probs = np.zeros((mdp.n_states, mdp.n_actions))
+    probs[np.arange(mdp.n_states), mdp.action[pairs]] = 1.0
+    return Policy(probs, state_names=mdp.state_names, action_names=mdp.action_names)

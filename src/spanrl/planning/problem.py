@@ -1,0 +1,121 @@
+"""A model as the kernels see it: arrays, the rewards of the chosen sense, and the sign of the inner problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spanrl.errors import OptionError
+from spanrl.kernels.backups import backup, pair_values
+from spanrl.kernels.extract import best_pairs, restrict, rows
+from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN, Arrays, workspace
+from spanrl.kernels.order import rank_states
+from spanrl.models.bounded import BoundedMDP
+from spanrl.models.checks import frozen
+from spanrl.models.mdp import MDP
+
+Model = MDP | BoundedMDP
+Vector = NDArray[np.float64]
+
+TIE = 1e-10
+"""Values this close, in units of the reward range, are ties; the lowest action wins."""
+
+_EMPTY = frozen(np.empty(0), np.float64)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """max_a [r(s,a) + sign·max_p sign·pᵀv] with its workspace. ``low`` is the other end: the smallest value over everything."""
+
+    arrays: Arrays
+    reward: Vector
+    sign: float
+    tie: float
+    workspace: Any
+
+    @property
+    def n_states(self) -> int:
+        """S, the number of states."""
+        return int(self.arrays.pair_ptr.size - 1)
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of pairs."""
+        return int(self.arrays.succ_ptr.size - 1)
+
+    def backup(self, v: Vector) -> Vector:
+        """Return Lv."""
+        out = np.empty(self.n_states)
+        backup(self.arrays, self.reward, self.sign, self.workspace, v, out)
+        return out
+
+    def values(self, v: Vector) -> Vector:
+        """Return the value [n_pairs] of every pair at v."""
+        q = np.empty(self.n_pairs)
+        pair_values(self.arrays, self.reward, self.sign, self.workspace, v, q)
+        return q
+
+    def best(self, v: Vector, sign: float = 1.0) -> tuple[Vector, NDArray[np.int64]]:
+        """Return the value and the pair of the lowest action that attains the maximum in each state (sign −1: the minimum)."""
+        q, pair = self.values(v), np.empty(self.n_states, dtype=np.int64)
+        best_pairs(self.arrays.pair_ptr, q, sign, self.tie, pair)
+        return q[pair], pair
+
+    def rows(self, v: Vector, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32], Vector]:
+        """Return, compressed, the distributions that attain the inner value of ``pairs`` at v."""
+        if self.arrays.kind != PLAIN:
+            rank_states(self.sign, v, self.workspace)
+        return rows(self.arrays, self.workspace, pairs)  # type: ignore[no-any-return]
+
+    def chain(self, pairs: NDArray[np.int64], v: Vector) -> tuple[Any, Vector]:
+        """Return the Markov reward process of ``pairs`` at v: P̃ (scipy sparse [S, S]) and r̃ [S]."""
+        from scipy.sparse import csr_array
+
+        ptr, succ, prob = self.rows(v, pairs)
+        chain = csr_array((prob, succ.astype(np.int64), ptr), shape=(self.n_states, self.n_states))
+        chain.sort_indices()
+        return chain, self.reward[pairs]
+
+    def restricted(self, pairs: NDArray[np.int64]) -> Problem:
+        """Return the problem in which state s has only the pair ``pairs[s]``."""
+        m, S = self.arrays, self.n_states
+        n = int(np.sum(m.succ_ptr[pairs + 1] - m.succ_ptr[pairs]))
+        is_set, is_box = m.kind != PLAIN, m.kind == BOX
+        succ_ptr, succ, low = np.zeros(S + 1, dtype=np.int64), np.empty(n, dtype=np.uint32), np.empty(n)
+        room, slack, rest = np.empty(n if is_box else 0), np.empty(S if is_set else 0), np.empty(S if is_box else 0)
+        restrict(m, pairs, succ_ptr, succ, low, room, slack, rest)
+        for array in (succ_ptr, succ, low, room, slack, rest):
+            array.flags.writeable = False  # one type for all models: nothing is compiled again
+        arrays = Arrays(m.kind, frozen(np.arange(S + 1), np.int64), succ_ptr, succ, low, room, slack, rest)
+        return Problem(arrays, frozen(self.reward[pairs], np.float64), self.sign, self.tie, workspace(arrays))
+
+
+def prepare(model: Model, sense: str = "optimistic") -> Problem:
+    """Lay out ``model`` for the kernels, with the optimistic or the pessimistic end of its sets."""
+    if sense not in ("optimistic", "pessimistic"):
+        raise OptionError(f"solve: sense must be 'optimistic' or 'pessimistic'; got {sense!r}.")
+    sign = 1.0 if sense == "optimistic" else -1.0
+    tie = TIE * (model.r_max - model.r_min)
+    if isinstance(model, MDP):
+        arrays = Arrays(PLAIN, model.pair_ptr, model.succ_ptr, model.succ, model.prob, _EMPTY, _EMPTY, _EMPTY)
+        return Problem(arrays, model.reward, 1.0, tie, workspace(arrays))
+    if not isinstance(model, BoundedMDP):
+        raise OptionError(f"solve: model must be an MDP or a BoundedMDP; got {type(model).__name__}.")
+    arrays = _ball_arrays(model) if model.is_ball else _box_arrays(model)
+    return Problem(arrays, model.r_high if sign > 0 else model.r_low, sign, tie, workspace(arrays))
+
+
+def _ball_arrays(model: BoundedMDP) -> Arrays:
+    return Arrays(BALL, model.pair_ptr, model.succ_ptr, model.succ, model.p_low, _EMPTY, frozen(model.radius / 2, np.float64), _EMPTY)
+
+
+def _box_arrays(model: BoundedMDP) -> Arrays:
+    rows = np.repeat(np.arange(model.n_pairs), np.diff(model.succ_ptr))
+    slack = 1.0 - np.bincount(rows, model.p_low, model.n_pairs)
+    held = np.bincount(rows, (model.p_low > 0) | (model.p_high < 1), model.n_pairs) > 0
+    slack[~held & (model.rest_high >= 1)] = FREE
+    return Arrays(BOX, model.pair_ptr, model.succ_ptr, model.succ, model.p_low, frozen(model.p_high - model.p_low, np.float64),
+                  frozen(slack, np.float64), model.rest_high)

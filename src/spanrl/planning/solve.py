@@ -1,0 +1,168 @@
+"""The solver: one core for plain and bounded MDPs, with or without a bound on the span.
+
+Let F be L, or T_c = Γ_c L with a span bound c. F is monotone and F(v + λe) = Fv + λe, so for **any** v
+
+    min(Fv − v) ≤ g⁺ ≤ max(Fv − v),
+
+where Fh⁺ = h⁺ + g⁺e. (For F = L this needs an optimal gain that is the same in all states.) The solver iterates until this
+bracket is at most ``tol`` wide; nothing else is a stopping rule, so that warm starts, damping and frozen policies are safe.
+
+* *value iteration*: v ← Fv, the paper's ScOpt (Fig. 2) and EVI.
+* *damping*: v ← (1−a)v + a·Fv. F is non-expansive in span, so the bracket never widens; with 0 < a < 1 it converges also where plain
+  iteration cycles for ever (App. B.2). Switched on when the bracket stops narrowing.
+* *modified policy iteration*: freeze the greedy actions, sweep over them alone, then one full sweep with the test. Cheaper by the number
+  of actions where mixing is slow.
+* *policy iteration*: exact, for plain MDPs without a span bound (:mod:`spanrl.planning.policy_iteration`).
+
+``contraction=γ`` asks for the paper's own rule, sp(v_{n+1} − v_n) + 2γⁿ/(1−γ)·sp(v₁ − v₀) ≤ ε, which only costs time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spanrl.errors import MultichainError, NotConvergedError, OptionError
+from spanrl.models import checks
+from spanrl.models.bounded import BoundedMDP
+from spanrl.models.mdp import MDP
+from spanrl.models.solution import Solution, span
+from spanrl.planning.iteration import Iteration
+from spanrl.planning.multichain import gain_gap
+from spanrl.planning.operators import clip_span, decide
+from spanrl.planning.policy_iteration import policy_iteration
+from spanrl.planning.problem import Model, Vector, prepare
+
+METHODS = ("auto", "value-iteration", "modified-policy-iteration", "policy-iteration")
+
+
+def solve(
+    model: Model, *, span_bound: float = inf, tol: float = 1e-6, sense: str = "optimistic", method: str = "auto",
+    v_init: ArrayLike | None = None, ref_state: int = 0, damping: float | None = None, contraction: float | None = None,
+    policy: str = "mixture", max_sweeps: int = 10**7, on_fail: str = "raise",
+) -> Solution:
+    """Find the gain g⁺ and a policy, with a certificate: ``gain_bounds[1] - gain_bounds[0] <= tol``.
+
+    Args:
+        model: an ``MDP`` or a ``BoundedMDP``.
+        span_bound: c ≥ 0, the bound on the span of the bias; infinity for none.
+        tol: width of the gain bracket at which to stop, > 0, in units of reward.
+        sense: which end of the sets of a bounded MDP counts: "optimistic" (the best model), "pessimistic" (the worst).
+        method: "auto" chooses by the speed of convergence; or "value-iteration", "modified-policy-iteration", "policy-iteration".
+        v_init: where to start [S]; clipped to span ≤ c. Default 0.
+        ref_state: the state whose bias is set to 0.
+        damping: a in (0, 1], fixed; default: 1, lowered when the bracket stops narrowing.
+        contraction: γ in [0, 1), to stop by the paper's rule.
+        policy: in truncated states "mixture" (the paper) or "greedy".
+        max_sweeps: give up after so many sweeps.
+        on_fail: "raise" a ``NotConvergedError`` that carries the partial solution, or "return" it with ``converged=False``.
+
+    Returns:
+        A :class:`Solution`. With the mixture and ``feasible``, the extended policy's gain is within tol of g⁺; otherwise it is at
+        least g⁺ − tol.
+
+    >>> import spanrl
+    >>> solution = solve(spanrl.make("two-state").mdp, span_bound=0.75)
+    >>> round(solution.gain, 6), solution.policy.probs.round(4).tolist()
+    (0.75, [[1.0, 0.0], [0.1429, 0.8571]])
+    """
+    c = checks.span_bound("solve", span_bound)
+    _check_options(model, c, tol, method, ref_state, damping, contraction, policy, max_sweeps, on_fail)
+    problem = prepare(model, sense)
+    v = np.zeros(problem.n_states) if v_init is None else clip_span(checks.vector("solve", "v_init", v_init, problem.n_states), c)
+    iteration = Iteration(problem, v.copy(), c, tol, ref_state, damping, contraction, max_sweeps)
+    direct = isinstance(model, MDP) and c == inf
+    if method == "policy-iteration":
+        iteration.restart(policy_iteration(model).bias)  # type: ignore[arg-type]
+        iteration.certify()
+    elif method == "modified-policy-iteration":
+        iteration.run_modified()
+    else:
+        iteration.run(adapt=method == "auto", may_hand_over=method == "auto" and direct)
+        if iteration.handed_over:
+            iteration.restart(policy_iteration(model).bias)  # type: ignore[arg-type]
+            iteration.certify()
+    solution = _solution(model, iteration, c, policy, sense)
+    if solution.converged or on_fail == "return":
+        return solution
+    raise _failure(solution, iteration, c, tol)
+
+
+def scopt(model: Model, span_bound: float, **options: Any) -> Solution:
+    """Solve sup{g^π : sp(h^π) ≤ c} by ScOpt (paper, Fig. 2): :func:`solve` with a span bound."""
+    return solve(model, span_bound=span_bound, **options)
+
+
+def evi(bounded: BoundedMDP, **options: Any) -> Solution:
+    """Solve a bounded-parameter MDP by extended value iteration (paper, Eq. 3): :func:`solve` without a span bound."""
+    if not isinstance(bounded, BoundedMDP):
+        raise OptionError(f"evi: the model must be a BoundedMDP; got {type(bounded).__name__}. Use solve() for an MDP.")
+    return solve(bounded, **options)
+
+
+def gain_curve(model: Model, span_bounds: Sequence[float] | Vector, **options: Any) -> Vector:
+    """Return g⁺(c) for each c: what a bound on the span costs. Solutions warm-start each other.
+
+    >>> import spanrl
+    >>> gain_curve(spanrl.make("two-state").mdp, [0.5, 0.75, 2.0]).round(6).tolist()
+    [0.5, 0.75, 1.0]
+    """
+    gains, bias = [], None
+    for c in checks.numeric("gain_curve", "span_bounds", np.asarray(span_bounds, dtype=float), (None,)):
+        solution = solve(model, span_bound=c, v_init=bias, **options)
+        gains.append(solution.gain)
+        bias = solution.bias
+    return np.array(gains)
+
+
+def _check_options(model: Model, c: float, tol: float, method: str, ref_state: int, damping: float | None, contraction: float | None,
+                   policy: str, max_sweeps: int, on_fail: str) -> None:
+    if method not in METHODS:
+        raise OptionError(f"solve: method must be one of {', '.join(METHODS)}; got {method!r}.")
+    if method == "policy-iteration" and not (isinstance(model, MDP) and c == inf):
+        raise OptionError("solve: method 'policy-iteration' works for an MDP without a span bound; use 'auto' for the rest.")
+    if not (isinstance(tol, (int, float)) and 0 < tol < inf):
+        raise OptionError(f"solve: tol must be a finite number > 0; got {tol!r}.")
+    n_states = getattr(model, "n_states", 1)
+    if not 0 <= ref_state < n_states:
+        raise OptionError(f"solve: ref_state must be a state in 0..{n_states - 1}; got {ref_state!r}.")
+    if damping is not None and not 0 < damping <= 1:
+        raise OptionError(f"solve: damping must lie in (0, 1]; got {damping!r}.")
+    if contraction is not None and not 0 <= contraction < 1:
+        raise OptionError(f"solve: contraction must lie in [0, 1); got {contraction!r}.")
+    if policy not in ("mixture", "greedy"):
+        raise OptionError(f"solve: policy must be 'mixture' or 'greedy'; got {policy!r}.")
+    if max_sweeps < 1:
+        raise OptionError(f"solve: max_sweeps must be at least 1; got {max_sweeps!r}.")
+    if on_fail not in ("raise", "return"):
+        raise OptionError(f"solve: on_fail must be 'raise' or 'return'; got {on_fail!r}.")
+
+
+def _solution(model: Model, iteration: Iteration, c: float, policy: str, sense: str) -> Solution:
+    rule = decide(model, iteration.v, c, policy=policy, sense=sense, problem=iteration.problem)
+    bias = iteration.v - iteration.v[iteration.s_ref]
+    bias.flags.writeable = False
+    return Solution(
+        policy=rule.policy, gain=(iteration.lo + iteration.hi) / 2, gain_bounds=(iteration.lo, iteration.hi), bias=bias, span=span(bias),
+        sweeps=iteration.sweeps, residual=iteration.hi - iteration.lo, converged=iteration.converged, feasible=bool(rule.feasible.all()),
+        truncated=rule.truncated, extend=lambda: rule.optimistic,
+    )
+
+
+def _failure(solution: Solution, iteration: Iteration, c: float, tol: float) -> NotConvergedError:
+    low, high = solution.gain_bounds
+    if c == inf:
+        gap = gain_gap(iteration.problem, iteration.v)
+        if gap is not None:
+            better, worse, g_high, g_low = gap
+            return MultichainError(
+                f"solve: the optimal gain is not constant: at least {g_high:.9g} from state {better}, at most {g_low:.9g} from state {worse}. "
+                "Use analyse() for the gain of each state, or a finite span_bound.", solution)
+    why = "it stopped narrowing (rounding limits it)" if iteration.stalled else "max_sweeps is reached"
+    return NotConvergedError(
+        f"solve: not converged after {solution.sweeps} sweeps: the gain is in [{low:.9g}, {high:.9g}], wider than tol = {tol:g}; {why}. "
+        "Raise tol or max_sweeps.", solution)
