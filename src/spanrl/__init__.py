@@ -28,7 +28,6 @@ _HOME = {
     "gain_curve": "planning.solve",
     "evaluate": "planning.evaluate",
     "analyse": "planning.analyse",
-    "simulate": "planning.simulate",
     "Env": "envs.env",
     "make": "envs.registry",
     "list_envs": "envs.registry",

@@ -83,5 +83,9 @@ def canonical(name: str, parameters: Mapping[str, Value], defaults: Mapping[str,
     >>> canonical("riverswim", {"n_states": 6, "variant": "osband"}, {"variant": "strehl", "n_states": 6})
     'riverswim[variant=osband]'
     """
-    given = [f"{key}={format_value(parameters[key])}" for key in defaults if parameters.get(key, defaults[key]) != defaults[key]]
+    given = [
+        f"{key}={format_value(parameters[key])}"
+        for key in defaults
+        if parameters.get(key, defaults[key]) != defaults[key]
+    ]
     return f"{name}[{','.join(given)}]" if given else name

@@ -41,9 +41,10 @@ def is_cached() -> bool:
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile ``function`` in no-Python mode on first use and keep the result on disk. No fastmath: bits matter."""
     folder = cache_dir()
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder) if folder else before
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder) if folder else before
     try:
         return numba.njit(cache=folder is not None)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before

@@ -54,6 +54,15 @@ def workspace(m: Arrays) -> Workspace:
     S = m.pair_ptr.size - 1
     room = m.room.copy() if m.kind == BOX else np.zeros(m.low.size)
     return Workspace(
-        np.arange(S, dtype=np.uint32), np.empty(S), np.zeros(S + 1), np.empty(S), np.empty(S, dtype=np.uint32), np.empty(S),
-        np.empty(S, dtype=np.uint32), m.succ.copy(), m.low.copy(), room, np.empty(m.succ_ptr.size - 1),
+        np.arange(S, dtype=np.uint32),
+        np.empty(S),
+        np.zeros(S + 1),
+        np.empty(S),
+        np.empty(S, dtype=np.uint32),
+        np.empty(S),
+        np.empty(S, dtype=np.uint32),
+        m.succ.copy(),
+        m.low.copy(),
+        room,
+        np.empty(m.succ_ptr.size - 1),
     )

@@ -15,16 +15,28 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spanrl.errors import ModelError
-from spanrl.models import checks, files
-from spanrl.models.checks import SUM_TOL, Array, frozen
+from spanrl.models import box_checks, checks, files
+from spanrl.models.checks import Array
 from spanrl.models.mdp import MDP, available_pairs
 
-_FIELDS = ("pair_ptr", "action", "succ_ptr", "succ", "p_low", "p_high", "rest_high", "radius", "r_low", "r_high")
+_FIELDS: dict[str, Any] = {
+    "pair_ptr": np.int64,
+    "action": np.int64,
+    "succ_ptr": np.int64,
+    "succ": np.uint32,
+    "p_low": np.float64,
+    "p_high": np.float64,
+    "rest_high": np.float64,
+    "radius": np.float64,
+    "r_low": np.float64,
+    "r_high": np.float64,
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,8 +67,20 @@ class BoundedMDP:
 
     @classmethod
     def from_pairs(
-        cls, state: ArrayLike, action: ArrayLike, succ_ptr: ArrayLike, succ: ArrayLike, p_low: ArrayLike, p_high: ArrayLike,
-        rest_high: ArrayLike, r_low: ArrayLike, r_high: ArrayLike, *, r_min: float = 0.0, r_max: float = 1.0, n_actions: int | None = None,
+        cls,
+        state: ArrayLike,
+        action: ArrayLike,
+        succ_ptr: ArrayLike,
+        succ: ArrayLike,
+        p_low: ArrayLike,
+        p_high: ArrayLike,
+        rest_high: ArrayLike,
+        r_low: ArrayLike,
+        r_high: ArrayLike,
+        *,
+        r_min: float = 0.0,
+        r_max: float = 1.0,
+        n_actions: int | None = None,
     ) -> BoundedMDP:
         """Build a sparse box model from pairs sorted by (state, action).
 
@@ -70,7 +94,7 @@ class BoundedMDP:
             n_actions: the number of actions (default: the largest action + 1).
         """
         who = "BoundedMDP"
-        states, actions, pair_ptr = _pairs(who, state, action)
+        states, actions, pair_ptr = box_checks.pairs(who, state, action)
         S, n_pairs = pair_ptr.size - 1, states.size
 
         def where(i: int) -> str:
@@ -78,32 +102,57 @@ class BoundedMDP:
 
         ptr, succs = checks.integers(who, "succ_ptr", succ_ptr), checks.integers(who, "succ", succ)
         checks.successor_table(who, ptr, succs, n_pairs, S, where)
-        low, high = checks.numeric(who, "p_low", p_low, (succs.size,)), checks.numeric(who, "p_high", p_high, (succs.size,))
+        low, high = (
+            checks.numeric(who, "p_low", p_low, (succs.size,)),
+            checks.numeric(who, "p_high", p_high, (succs.size,)),
+        )
         rest = checks.numeric(who, "rest_high", rest_high, (n_pairs,))
-        _check_box(who, ptr, succs, low, high, rest, where)
+        box_checks.box(who, ptr, succs, low, high, rest, where)
         keep = (high > 0) | (np.repeat(rest, np.diff(ptr)) > 0)
         order = checks.canonical_order(ptr, succs, keep)
         if order is not None:
             index, ptr = order
             succs, low, high = succs[index], low[index], high[index]
-            _check_unique(who, ptr, succs, where)
-        _check_mass(who, ptr, low, high, rest, S, where)
+            box_checks.unique(who, ptr, succs, where)
+        box_checks.mass(who, ptr, low, high, rest, S, where)
         r_min, r_max = checks.reward_range(who, r_min, r_max)
-        lows, highs = _reward_intervals(who, r_low, r_high, r_min, r_max, n_pairs, where)
-        return cls._frozen(pair_ptr, actions, ptr, succs, low, high, rest, np.empty(0), lows, highs, r_min, r_max,
-                           checks.action_count(who, actions, n_actions, None))
+        lows, highs = box_checks.reward_intervals(who, r_low, r_high, r_min, r_max, n_pairs, where)
+        return cls(
+            pair_ptr,
+            actions,
+            ptr,
+            succs,
+            low,
+            high,
+            rest,
+            np.empty(0),
+            lows,
+            highs,
+            r_min,
+            r_max,
+            checks.action_count(who, actions, n_actions, None),
+        )
 
     @classmethod
     def from_dense(
-        cls, p_low: ArrayLike, p_high: ArrayLike, r_low: ArrayLike, r_high: ArrayLike, *, available: ArrayLike | None = None,
-        r_min: float = 0.0, r_max: float = 1.0,
+        cls,
+        p_low: ArrayLike,
+        p_high: ArrayLike,
+        r_low: ArrayLike,
+        r_high: ArrayLike,
+        *,
+        available: ArrayLike | None = None,
+        r_min: float = 0.0,
+        r_max: float = 1.0,
     ) -> BoundedMDP:
         """Build a box model from arrays p_low, p_high [S, A, S] and r_low, r_high [S, A]; ``available`` [S, A] as in ``MDP``."""
         who = "BoundedMDP"
         low = checks.numeric(who, "p_low", p_low, (None, None, None))
         S, A = low.shape[:2]
         if low.shape != (S, A, S):
-            raise ModelError(f"{who}: p_low must have shape [S, A, S]; got {low.shape}. The first and last length must agree.")
+            raise ModelError(
+                f"{who}: p_low must have shape [S, A, S]; got {low.shape}. The first and last length must agree."
+            )
         high = checks.numeric(who, "p_high", p_high, (S, A, S))
         r_lows, r_highs = checks.numeric(who, "r_low", r_low, (S, A)), checks.numeric(who, "r_high", r_high, (S, A))
         states, actions = available_pairs(who, available, S, A)
@@ -111,14 +160,31 @@ class BoundedMDP:
         pair, succ = np.nonzero((rows_high != 0) | (rows_low != 0))
         ptr = np.searchsorted(pair, np.arange(states.size + 1))
         return cls.from_pairs(
-            states, actions, ptr, succ, rows_low[pair, succ], rows_high[pair, succ], np.zeros(states.size), r_lows[states, actions],
-            r_highs[states, actions], r_min=r_min, r_max=r_max, n_actions=A,
+            states,
+            actions,
+            ptr,
+            succ,
+            rows_low[pair, succ],
+            rows_high[pair, succ],
+            np.zeros(states.size),
+            r_lows[states, actions],
+            r_highs[states, actions],
+            r_min=r_min,
+            r_max=r_max,
+            n_actions=A,
         )
 
     @classmethod
     def l1_ball(
-        cls, P: ArrayLike | MDP, radius: ArrayLike, r_low: ArrayLike, r_high: ArrayLike, *, available: ArrayLike | None = None,
-        r_min: float = 0.0, r_max: float = 1.0,
+        cls,
+        P: ArrayLike | MDP,
+        radius: ArrayLike,
+        r_low: ArrayLike,
+        r_high: ArrayLike,
+        *,
+        available: ArrayLike | None = None,
+        r_min: float = 0.0,
+        r_max: float = 1.0,
     ) -> BoundedMDP:
         """Build a model with ‖p − P‖₁ ≤ radius per pair.
 
@@ -152,17 +218,36 @@ class BoundedMDP:
             return f"[s={states[i]}, a={actions[i]}]"
 
         radii = per_pair("radius", radius)
-        checks.reject(who, ~(np.isfinite(radii) & (radii >= 0)), lambda i: f"radius{where(i)}", "must be a finite number ≥ 0", radii, "A radius of 2 already allows everything.")
-        lows, highs = _reward_intervals(who, per_pair("r_low", r_low), per_pair("r_high", r_high), r_min, r_max, states.size, where)
-        return cls._frozen(centre.pair_ptr, actions, centre.succ_ptr, centre.succ, centre.prob, centre.prob, np.empty(0), radii, lows, highs,
-                           r_min, r_max, centre.n_actions)
+        checks.reject(
+            who,
+            ~(np.isfinite(radii) & (radii >= 0)),
+            lambda i: f"radius{where(i)}",
+            "must be a finite number ≥ 0",
+            radii,
+            "A radius of 2 already allows everything.",
+        )
+        lows, highs = box_checks.reward_intervals(
+            who, per_pair("r_low", r_low), per_pair("r_high", r_high), r_min, r_max, states.size, where
+        )
+        return cls(
+            centre.pair_ptr,
+            actions,
+            centre.succ_ptr,
+            centre.succ,
+            centre.prob,
+            centre.prob,
+            np.empty(0),
+            radii,
+            lows,
+            highs,
+            r_min,
+            r_max,
+            centre.n_actions,
+        )
 
-    @classmethod
-    def _frozen(cls, pair_ptr: Array, action: Array, succ_ptr: Array, succ: Array, p_low: Array, p_high: Array, rest_high: Array,
-                radius: Array, r_low: Array, r_high: Array, r_min: float, r_max: float, n_actions: int) -> BoundedMDP:
-        floats = (frozen(a, np.float64) for a in (p_low, p_high, rest_high, radius, r_low, r_high))
-        return cls(frozen(pair_ptr, np.int64), frozen(action, np.int64), frozen(succ_ptr, np.int64), frozen(succ, np.uint32), *floats,
-                   r_min, r_max, n_actions)
+    def __post_init__(self) -> None:
+        """Freeze the arrays, each in its one type."""
+        checks.freeze_fields(self, _FIELDS)
 
     @property
     def is_ball(self) -> bool:
@@ -190,7 +275,10 @@ class BoundedMDP:
             return False
         if ((mdp.reward < self.r_low - tol) | (mdp.reward > self.r_high + tol)).any():
             return False
-        mine, theirs = _keys(self.succ_ptr, self.succ, self.n_states), _keys(mdp.succ_ptr, mdp.succ, self.n_states)
+        mine, theirs = (
+            box_checks.keys(self.succ_ptr, self.succ, self.n_states),
+            box_checks.keys(mdp.succ_ptr, mdp.succ, self.n_states),
+        )
         listed = np.isin(theirs, mine, assume_unique=True)
         prob = np.zeros(mine.size)  # of the listed successors
         prob[np.searchsorted(mine, theirs[listed])] = mdp.prob[listed]
@@ -208,7 +296,7 @@ class BoundedMDP:
 
         L and T_c stay the same, and T_c becomes feasible wherever sp(v) ≤ c.
         """
-        return replace(self, r_low=frozen(np.full(self.n_pairs, self.r_min), np.float64))
+        return replace(self, r_low=np.full(self.n_pairs, self.r_min))
 
     def perturb(self, eta: float, state: int) -> BoundedMDP:
         """Return the model in which every pair reaches ``state`` with probability at least η (paper, Def. 4).
@@ -229,7 +317,7 @@ class BoundedMDP:
         def where(i: int) -> str:
             return f"[s={states[i]}, a={self.action[i]}]"
 
-        keys = _keys(self.succ_ptr, self.succ, self.n_states)
+        keys = box_checks.keys(self.succ_ptr, self.succ, self.n_states)
         wanted = np.arange(self.n_pairs) * self.n_states + state
         at = np.searchsorted(keys, wanted)
         listed = np.zeros(self.n_pairs, dtype=bool)
@@ -239,15 +327,32 @@ class BoundedMDP:
         low, high = np.insert(self.p_low, at[new], 0.0), np.insert(self.p_high, at[new], self.rest_high[new])
         ptr = self.succ_ptr + np.concatenate(([0], np.cumsum(new)))
         here = at + np.concatenate(([0], np.cumsum(new)))[:-1]
-        checks.reject(who, high[here] < eta, lambda i: f"p_high{where(i)}[s'={state}]", f"must be at least eta = {eta:g}", high[here], "Use a smaller eta.")
+        checks.reject(
+            who,
+            high[here] < eta,
+            lambda i: f"p_high{where(i)}[s'={state}]",
+            f"must be at least eta = {eta:g}",
+            high[here],
+            "Use a smaller eta.",
+        )
         low[here] = np.maximum(low[here], eta)
-        _check_mass(who, ptr, low, high, self.rest_high, self.n_states, where)
-        return replace(self, succ_ptr=frozen(ptr, np.int64), succ=frozen(succ, np.uint32), p_low=frozen(low, np.float64), p_high=frozen(high, np.float64))
+        box_checks.mass(who, ptr, low, high, self.rest_high, self.n_states, where)
+        return replace(
+            self,
+            succ_ptr=ptr,
+            succ=succ,
+            p_low=low,
+            p_high=high,
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to ``path`` (.npz, versioned, no pickle), replacing the file in one step."""
         arrays = {name: getattr(self, name) for name in _FIELDS}
-        files.write(Path(path), "bounded", arrays | {"range": np.array([self.r_min, self.r_max]), "n_actions": np.array(self.n_actions)})
+        files.write(
+            Path(path),
+            "bounded",
+            arrays | {"range": np.array([self.r_min, self.r_max]), "n_actions": np.array(self.n_actions)},
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BoundedMDP:
@@ -261,68 +366,46 @@ class BoundedMDP:
         r_min, r_max = (float(x) for x in data["range"])
         n_actions = int(data["n_actions"])
         if data["radius"].size:
-            centre = MDP.from_pairs(state, data["action"], data["succ_ptr"], data["succ"], data["p_low"], np.zeros(state.size), n_actions=n_actions)
+            centre = MDP.from_pairs(
+                state,
+                data["action"],
+                data["succ_ptr"],
+                data["succ"],
+                data["p_low"],
+                np.zeros(state.size),
+                n_actions=n_actions,
+            )
             return cls.l1_ball(centre, data["radius"], data["r_low"], data["r_high"], r_min=r_min, r_max=r_max)
-        return cls.from_pairs(state, data["action"], *(data[name] for name in _FIELDS[2:7]), data["r_low"], data["r_high"],
-                              r_min=r_min, r_max=r_max, n_actions=n_actions)
+        return cls.from_pairs(
+            state,
+            data["action"],
+            data["succ_ptr"],
+            data["succ"],
+            data["p_low"],
+            data["p_high"],
+            data["rest_high"],
+            data["r_low"],
+            data["r_high"],
+            r_min=r_min,
+            r_max=r_max,
+            n_actions=n_actions,
+        )
 
     def __str__(self) -> str:
         """Summarise in three lines."""
         kind = "L1 balls" if self.is_ball else "boxes"
-        return "\n".join((
-            f"BoundedMDP ({kind}): {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {self.succ.size} listed transitions",
-            f"reward intervals: mean width {np.mean(self.r_high - self.r_low):.4g} in [{self.r_min:g}, {self.r_max:g}]",
-            f"L1 radius: mean {self.radius.mean():.4g}" if self.is_ball
-            else f"transition intervals: mean width {np.mean(self.p_high - self.p_low) if self.succ.size else 0.0:.4g}, "
-                 f"unlisted successors up to {self.rest_high.max():.4g}",
-        ))
+        return "\n".join(
+            (
+                f"BoundedMDP ({kind}): {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, "
+                f"{self.succ.size} listed transitions",
+                f"reward intervals: mean width {np.mean(self.r_high - self.r_low):.4g} in [{self.r_min:g}, {self.r_max:g}]",
+                f"L1 radius: mean {self.radius.mean():.4g}"
+                if self.is_ball
+                else f"transition intervals: mean width {np.mean(self.p_high - self.p_low) if self.succ.size else 0.0:.4g}, "
+                f"unlisted successors up to {self.rest_high.max():.4g}",
+            )
+        )
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
         return f"<BoundedMDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {'ball' if self.is_ball else 'box'}>"
-
-
-def _pairs(who: str, state: ArrayLike, action: ArrayLike) -> tuple[Array, Array, Array]:
-    states, actions = checks.integers(who, "state", state), checks.integers(who, "action", action)
-    return states, actions, checks.pair_table(who, states, actions)
-
-
-def _keys(ptr: Array, succ: Array, n_states: int) -> Array:
-    """Return pair · S + successor for every listed entry: sorted, unique numbers."""
-    return np.repeat(np.arange(ptr.size - 1), np.diff(ptr)) * n_states + succ.astype(np.int64)
-
-
-def _check_box(who: str, ptr: Array, succ: Array, low: Array, high: Array, rest: Array, where: checks.Where) -> None:
-    def entry(name: str) -> checks.Where:
-        return lambda j: f"{name}{where(checks.pair_of(ptr, j))[:-1]}, s'={succ[j]}]"
-
-    for name, array in (("p_low", low), ("p_high", high)):
-        bad = ~((array >= 0) & (array <= 1 + checks.ROUNDING))
-        checks.reject(who, bad, entry(name), "must be a probability in [0, 1]", array, "Cut the interval to [0, 1].")
-    checks.reject(who, ~((rest >= 0) & (rest <= 1 + checks.ROUNDING)), lambda i: f"rest_high{where(i)}", "must be a probability in [0, 1]", rest, "Cut it to [0, 1].")
-    checks.reject(who, low > high, lambda j: f"{entry('p_low')(j)} = {low[j]:.12g} > p_high = {high[j]:.12g}", "p_low must not exceed p_high", None, "Swap or widen the interval.")
-
-
-def _check_unique(who: str, ptr: Array, succ: Array, where: checks.Where) -> None:
-    same = np.zeros(succ.size, dtype=bool)
-    same[1:] = succ[1:] == succ[:-1]
-    same[ptr[:-1][ptr[:-1] < succ.size]] = False
-    checks.reject(who, same, lambda j: f"successor {succ[j]} of {where(checks.pair_of(ptr, j))}", "is listed twice", None, "List each successor once.")
-
-
-def _check_mass(who: str, ptr: Array, low: Array, high: Array, rest: Array, S: int, where: checks.Where) -> None:
-    """Check that every box holds a distribution: Σ low ≤ 1 ≤ Σ high."""
-    n = np.diff(ptr)
-    rows = np.repeat(np.arange(n.size), n)
-    least, most = np.bincount(rows, low, n.size), np.bincount(rows, high, n.size) + rest * (S - n)
-    remedy = "Widen the intervals."
-    checks.reject(who, least > 1 + SUM_TOL, lambda i: f"box {where(i)} contains no distribution: its lower ends sum to {least[i]:.12g}", "must not exceed 1", None, remedy)
-    checks.reject(who, most < 1 - SUM_TOL, lambda i: f"box {where(i)} contains no distribution: its upper ends sum to {most[i]:.12g}", "must reach 1", None, remedy)
-
-
-def _reward_intervals(who: str, r_low: ArrayLike, r_high: ArrayLike, r_min: float, r_max: float, n_pairs: int, where: checks.Where) -> tuple[Array, Array]:
-    low, high = checks.numeric(who, "r_low", r_low, (n_pairs,)), checks.numeric(who, "r_high", r_high, (n_pairs,))
-    checks.rewards(who, "r_low", low, r_min, r_max, lambda i: f"r_low{where(i)}")
-    checks.rewards(who, "r_high", high, r_min, r_max, lambda i: f"r_high{where(i)}")
-    checks.reject(who, low > high, lambda i: f"r_low{where(i)} = {low[i]:.12g} > r_high = {high[i]:.12g}", "r_low must not exceed r_high", None, "Swap or widen the interval.")
-    return low, high

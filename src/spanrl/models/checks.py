@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,24 +28,36 @@ def frozen(array: ArrayLike, dtype: Any) -> Array:
     return out
 
 
+def freeze_fields(model: object, types: Mapping[str, Any]) -> None:
+    """Replace array fields of a frozen dataclass by read-only arrays of the given types."""
+    for name, dtype in types.items():
+        object.__setattr__(model, name, frozen(getattr(model, name), dtype))
+
+
 def numeric(who: str, name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
     """Return ``value`` as a float array of ``shape`` (None: any length), or raise."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ModelError(f"{who}: {name} must be an array of numbers; got {type(value).__name__} ({error}).") from None
-    fits = array.ndim == len(shape) and all(want is None or want == got for want, got in zip(shape, array.shape, strict=True))
+    fits = array.ndim == len(shape) and all(
+        want is None or want == got for want, got in zip(shape, array.shape, strict=True)
+    )
     if not fits:
         want = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
-        raise ModelError(f"{who}: {name} must have shape {want}; got shape {array.shape}. Check the number of states and actions.")
+        raise ModelError(
+            f"{who}: {name} must have shape {want}; got shape {array.shape}. Check the number of states and actions."
+        )
     return array
 
 
-def integers(who: str, name: str, value: ArrayLike) -> NDArray[np.int64]:
+def integers(who: str, name: str, value: ArrayLike) -> Array:
     """Return ``value`` as a one-dimensional int64 array, or raise."""
     array = np.asarray(value)
     if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
-        raise ModelError(f"{who}: {name} must be a one-dimensional array of integers; got dtype {array.dtype}, shape {array.shape}.")
+        raise ModelError(
+            f"{who}: {name} must be a one-dimensional array of integers; got dtype {array.dtype}, shape {array.shape}."
+        )
     return array.astype(np.int64, copy=False)
 
 
@@ -65,7 +78,9 @@ def reward_range(who: str, r_min: float, r_max: float) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise ModelError(f"{who}: r_min and r_max must be numbers; got {r_min!r} and {r_max!r}.") from None
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise ModelError(f"{who}: r_min must be below r_max, both finite; got r_min={low:g}, r_max={high:g}. Give the range of the rewards.")
+        raise ModelError(
+            f"{who}: r_min must be below r_max, both finite; got r_min={low:g}, r_max={high:g}. Give the range of the rewards."
+        )
     return low, high
 
 
@@ -73,7 +88,14 @@ def rewards(who: str, name: str, r: NDArray[np.float64], r_min: float, r_max: fl
     """Check that rewards are finite and inside [r_min, r_max]."""
     reject(who, ~np.isfinite(r), where, "must be finite", r, f"Replace NaN and infinite entries of {name}.")
     outside = (r < r_min - ROUNDING) | (r > r_max + ROUNDING)
-    reject(who, outside, where, f"must lie in [r_min, r_max] = [{r_min:g}, {r_max:g}]", r, "Scale the rewards or pass r_min= and r_max=.")
+    reject(
+        who,
+        outside,
+        where,
+        f"must lie in [r_min, r_max] = [{r_min:g}, {r_max:g}]",
+        r,
+        "Scale the rewards or pass r_min= and r_max=.",
+    )
 
 
 def pair_table(who: str, state: Array, action: Array) -> NDArray[np.int64]:
@@ -83,11 +105,17 @@ def pair_table(who: str, state: Array, action: Array) -> NDArray[np.int64]:
     if state.shape != action.shape:
         raise ModelError(f"{who}: state and action must have the same length; got {state.size} and {action.size}.")
     for name, array in (("state", state), ("action", action)):
-        reject(who, array < 0, lambda i, name=name: f"{name}[{i}]", "must not be negative", array, "Number states and actions from 0.")  # type: ignore[misc]
+        label = f"{name}["
+        remedy = "Number states and actions from 0."
+        reject(who, array < 0, partial(_numbered, label), "must not be negative", array, remedy)
     n_states = int(state.max()) + 1
     sorted_ = (state[1:] > state[:-1]) | ((state[1:] == state[:-1]) & (action[1:] > action[:-1]))
     reject(
-        who, ~sorted_, lambda i: f"pair {i + 1} (s={state[i + 1]}, a={action[i + 1]})", "must come after the pair before it", None,
+        who,
+        ~sorted_,
+        lambda i: f"pair {i + 1} (s={state[i + 1]}, a={action[i + 1]})",
+        "must come after the pair before it",
+        None,
         "Sort the pairs by (state, action), each once.",
     )
     counts = np.bincount(state, minlength=n_states)
@@ -95,9 +123,20 @@ def pair_table(who: str, state: Array, action: Array) -> NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
 
+def _numbered(label: str, i: int) -> str:
+    return f"{label}{i}]"
+
+
 def states_have_actions(who: str, counts: Array) -> None:
     """Check that every state has an available action."""
-    reject(who, counts == 0, lambda s: f"state {s}", "has no action; every state must have at least one", None, "Add an action or remove the state.")
+    reject(
+        who,
+        counts == 0,
+        lambda s: f"state {s}",
+        "has no action; every state must have at least one",
+        None,
+        "Add an action or remove the state.",
+    )
 
 
 def successor_table(who: str, succ_ptr: Array, succ: Array, n_pairs: int, n_states: int, where: Where) -> None:
@@ -108,8 +147,14 @@ def successor_table(who: str, succ_ptr: Array, succ: Array, n_pairs: int, n_stat
             f"got {succ_ptr.size} entries. Build it as a CSR row pointer over the pairs."
         )
     outside = (succ < 0) | (succ >= n_states)
-    reject(who, outside, lambda j: f"successor {succ[j]} of {where(pair_of(succ_ptr, j))}",
-           f"must be a state in 0..{n_states - 1}", None, "Every state needs an action of its own.")
+    reject(
+        who,
+        outside,
+        lambda j: f"successor {succ[j]} of {where(pair_of(succ_ptr, j))}",
+        f"must be a state in 0..{n_states - 1}",
+        None,
+        "Every state needs an action of its own.",
+    )
 
 
 def pair_of(succ_ptr: Array, j: int) -> int:
@@ -140,7 +185,9 @@ def start_distribution(who: str, start: ArrayLike, n_states: int) -> NDArray[np.
     array = np.asarray(start)
     if array.ndim == 0 and np.issubdtype(array.dtype, np.integer):
         if not 0 <= int(array) < n_states:
-            raise ModelError(f"{who}: start must be a state in 0..{n_states - 1} or a distribution over states; got {int(array)}.")
+            raise ModelError(
+                f"{who}: start must be a state in 0..{n_states - 1} or a distribution over states; got {int(array)}."
+            )
         out = np.zeros(n_states)
         out[int(array)] = 1.0
         return out
@@ -160,7 +207,9 @@ def names(who: str, name: str, value: Sequence[str] | None, length: int) -> tupl
         return None
     out = tuple(str(entry) for entry in value)
     if len(out) != length or len(set(out)) != length:
-        raise ModelError(f"{who}: {name} must be {length} different names; got {len(out)}, {len(set(out))} of them different.")
+        raise ModelError(
+            f"{who}: {name} must be {length} different names; got {len(out)}, {len(set(out))} of them different."
+        )
     return out
 
 
@@ -187,5 +236,7 @@ def action_count(who: str, actions: Array, n_actions: int | None, action_names: 
     needed = int(actions.max()) + 1
     count = n_actions if n_actions is not None else len(action_names) if action_names is not None else needed
     if count < needed:
-        raise ModelError(f"{who}: the number of actions must be at least {needed}, since action {needed - 1} is used; got {count}.")
+        raise ModelError(
+            f"{who}: the number of actions must be at least {needed}, since action {needed - 1} is used; got {count}."
+        )
     return count

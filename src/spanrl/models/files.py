@@ -24,7 +24,9 @@ def write(path: Path, kind: str, arrays: dict[str, Array]) -> None:
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        raise ModelFileError(f"save: cannot write {path} ({error.strerror}). Check that the folder exists and is writable.") from None
+        raise ModelFileError(
+            f"save: cannot write {path} ({error.strerror}). Check that the folder exists and is writable."
+        ) from None
     try:
         with os.fdopen(handle, "wb") as stream:
             np.savez_compressed(stream, format=np.array(_PREFIX + kind), version=np.array(VERSION), **arrays)  # type: ignore[arg-type]
@@ -50,7 +52,9 @@ def read(path: Path, kind: str, required: Sequence[str]) -> dict[str, Array]:
     with _opened(path) as data:
         found = _kind(path, data)
         if found != kind:
-            raise ModelFileError(f"load: {path} holds a model of kind {found!r}, not {kind!r}. Load it with the class that saved it.")
+            raise ModelFileError(
+                f"load: {path} holds a model of kind {found!r}, not {kind!r}. Load it with the class that saved it."
+            )
         missing = [name for name in required if name not in data.files]
         if missing:
             raise ModelFileError(f"load: {path} is damaged: {missing[0]!r} is missing. Save the model again.")
@@ -70,7 +74,11 @@ def rebuild(path: Path, build: Callable[[], Model]) -> Model:
 
 def pack_names(state_names: tuple[str, ...] | None, action_names: tuple[str, ...] | None) -> dict[str, Array]:
     """Return the arrays that hold names, none where there are no names."""
-    return {key: np.array(value, dtype=np.str_) for key, value in (("state_names", state_names), ("action_names", action_names)) if value}
+    return {
+        key: np.array(value, dtype=np.str_)
+        for key, value in (("state_names", state_names), ("action_names", action_names))
+        if value
+    }
 
 
 def unpack_names(data: dict[str, Array]) -> tuple[list[str] | None, list[str] | None]:
@@ -85,7 +93,9 @@ def _opened(path: Path) -> np.lib.npyio.NpzFile:
     except FileNotFoundError:
         raise ModelFileError(f"load: no file {path}. Give the path of a saved model.") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ModelFileError(f"load: {path} is not a model file or is damaged ({error}). Save the model again.") from None
+        raise ModelFileError(
+            f"load: {path} is not a model file or is damaged ({error}). Save the model again."
+        ) from None
     if not isinstance(data, np.lib.npyio.NpzFile):
         raise ModelFileError(f"load: {path} is not a model file. Files of models are written by save().")
     return data
@@ -97,7 +107,11 @@ def _kind(path: Path, data: np.lib.npyio.NpzFile) -> str:
     except (KeyError, ValueError, TypeError, OSError, zipfile.BadZipFile):
         raise ModelFileError(f"load: {path} is not a model file. Files of models are written by save().") from None
     if not name.startswith(_PREFIX):
-        raise ModelFileError(f"load: {path} is not a model file (its format is {name!r}). Files of models are written by save().")
+        raise ModelFileError(
+            f"load: {path} is not a model file (its format is {name!r}). Files of models are written by save()."
+        )
     if version != VERSION:
-        raise ModelFileError(f"load: {path} has format version {version}, this spanrl reads version {VERSION}. Save it again with this version.")
+        raise ModelFileError(
+            f"load: {path} has format version {version}, this spanrl reads version {VERSION}. Save it again with this version."
+        )
     return name.removeprefix(_PREFIX)

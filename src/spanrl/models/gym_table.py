@@ -25,7 +25,9 @@ def from_gymnasium(env: Any, r_min: float | None, r_max: float | None, start: Ar
     if start is None:
         start = getattr(inner, "initial_state_distrib", None)
         if start is None:
-            raise ModelError(f"MDP.from_gymnasium: {type(inner).__name__} tells no start distribution. Pass start= (a state or a distribution).")
+            raise ModelError(
+                f"MDP.from_gymnasium: {type(inner).__name__} tells no start distribution. Pass start= (a state or a distribution)."
+            )
     reset = checks.start_distribution("MDP.from_gymnasium", start, n_states)
     resets = [(int(s), float(reset[s])) for s in np.flatnonzero(reset)]
     state, action, ptr, succ, prob, reward, seen = [], [], [0], [], [], [], []

@@ -23,9 +23,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from spanrl.errors import ModelError
 from spanrl.models import checks, files
-from spanrl.models.checks import SUM_TOL, Array, frozen
+from spanrl.models.checks import SUM_TOL, Array
 
-_FIELDS = ("pair_ptr", "action", "succ_ptr", "succ", "prob", "reward", "start")
+_FIELDS: dict[str, Any] = {
+    "pair_ptr": np.int64,
+    "action": np.int64,
+    "succ_ptr": np.int64,
+    "succ": np.uint32,
+    "prob": np.float64,
+    "reward": np.float64,
+    "start": np.float64,
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,11 +62,26 @@ class MDP:
     state_names: tuple[str, ...] | None = None
     action_names: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        """Freeze the arrays, each in its one type."""
+        checks.freeze_fields(self, _FIELDS)
+
     @classmethod
     def from_pairs(
-        cls, state: ArrayLike, action: ArrayLike, succ_ptr: ArrayLike, succ: ArrayLike, prob: ArrayLike, reward: ArrayLike, *,
-        r_min: float = 0.0, r_max: float = 1.0, start: ArrayLike = 0, n_actions: int | None = None,
-        state_names: Sequence[str] | None = None, action_names: Sequence[str] | None = None,
+        cls,
+        state: ArrayLike,
+        action: ArrayLike,
+        succ_ptr: ArrayLike,
+        succ: ArrayLike,
+        prob: ArrayLike,
+        reward: ArrayLike,
+        *,
+        r_min: float = 0.0,
+        r_max: float = 1.0,
+        start: ArrayLike = 0,
+        n_actions: int | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
     ) -> MDP:
         """Build from pairs sorted by (state, action) and their successors in compressed rows.
 
@@ -89,16 +112,32 @@ class MDP:
         checks.rewards(who, "reward", rewards, r_min, r_max, lambda i: f"r[s={states[i]}, a={actions[i]}]")
         n_actions = checks.action_count(who, actions, n_actions, action_names)
         return cls(
-            frozen(pair_ptr, np.int64), frozen(actions, np.int64), frozen(ptr, np.int64), frozen(succs, np.uint32),
-            frozen(probs, np.float64), frozen(rewards, np.float64), r_min, r_max,
-            frozen(checks.start_distribution(who, start, n_states), np.float64), n_actions,
-            checks.names(who, "state_names", state_names, n_states), checks.names(who, "action_names", action_names, n_actions),
+            pair_ptr,
+            actions,
+            ptr,
+            succs,
+            probs,
+            rewards,
+            r_min,
+            r_max,
+            checks.start_distribution(who, start, n_states),
+            n_actions,
+            checks.names(who, "state_names", state_names, n_states),
+            checks.names(who, "action_names", action_names, n_actions),
         )
 
     @classmethod
     def from_dense(
-        cls, P: ArrayLike, r: ArrayLike, *, available: ArrayLike | None = None, r_min: float = 0.0, r_max: float = 1.0,
-        start: ArrayLike = 0, state_names: Sequence[str] | None = None, action_names: Sequence[str] | None = None,
+        cls,
+        P: ArrayLike,
+        r: ArrayLike,
+        *,
+        available: ArrayLike | None = None,
+        r_min: float = 0.0,
+        r_max: float = 1.0,
+        start: ArrayLike = 0,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
     ) -> MDP:
         """Build from arrays P [S, A, S] and r [S, A]; ``available`` [S, A] marks the actions that exist (default: all).
 
@@ -112,19 +151,33 @@ class MDP:
         dense = checks.numeric("MDP", "P", P, (None, None, None))
         S, A = dense.shape[:2]
         if dense.shape != (S, A, S):
-            raise ModelError(f"MDP: P must have shape [S, A, S]; got {dense.shape}. The first and last length must agree.")
+            raise ModelError(
+                f"MDP: P must have shape [S, A, S]; got {dense.shape}. The first and last length must agree."
+            )
         r_dense = checks.numeric("MDP", "r", r, (S, A))
         states, actions = available_pairs("MDP", available, S, A)
         rows = dense[states, actions]
         pair, succ = np.nonzero(rows)  # NaN counts as nonzero and is refused below
         ptr = np.searchsorted(pair, np.arange(states.size + 1))
         return cls.from_pairs(
-            states, actions, ptr, succ, rows[pair, succ], r_dense[states, actions], r_min=r_min, r_max=r_max, start=start,
-            n_actions=A, state_names=state_names, action_names=action_names,
+            states,
+            actions,
+            ptr,
+            succ,
+            rows[pair, succ],
+            r_dense[states, actions],
+            r_min=r_min,
+            r_max=r_max,
+            start=start,
+            n_actions=A,
+            state_names=state_names,
+            action_names=action_names,
         )
 
     @classmethod
-    def from_scipy(cls, matrices: Sequence[Any], r: ArrayLike, *, available: ArrayLike | None = None, **options: Any) -> MDP:
+    def from_scipy(
+        cls, matrices: Sequence[Any], r: ArrayLike, *, available: ArrayLike | None = None, **options: Any
+    ) -> MDP:
         """Build from one scipy sparse matrix [S, S] an action and r [S, A]; rows of unavailable pairs are ignored."""
         if len(matrices) == 0:
             raise ModelError("MDP: matrices must hold one sparse matrix an action; got none.")
@@ -147,7 +200,9 @@ class MDP:
         return cls.from_pairs(states, actions, ptr, succ, prob, r_dense[states, actions], n_actions=A, **options)
 
     @classmethod
-    def from_gymnasium(cls, env: Any, *, r_min: float | None = None, r_max: float | None = None, start: ArrayLike | None = None) -> MDP:
+    def from_gymnasium(
+        cls, env: Any, *, r_min: float | None = None, r_max: float | None = None, start: ArrayLike | None = None
+    ) -> MDP:
         """Build from a Gymnasium environment that has a table ``env.unwrapped.P[s][a] = [(p, s', r, terminated), …]``.
 
         An outcome with ``terminated`` continues at the start distribution, so that terminal states keep their number but are
@@ -203,8 +258,13 @@ class MDP:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to ``path`` (.npz, versioned, no pickle), replacing the file in one step."""
         arrays = {name: getattr(self, name) for name in _FIELDS}
-        files.write(Path(path), "mdp", arrays | {"range": np.array([self.r_min, self.r_max]), "n_actions": np.array(self.n_actions)}
-                    | files.pack_names(self.state_names, self.action_names))
+        files.write(
+            Path(path),
+            "mdp",
+            arrays
+            | {"range": np.array([self.r_min, self.r_max]), "n_actions": np.array(self.n_actions)}
+            | files.pack_names(self.state_names, self.action_names),
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MDP:
@@ -217,8 +277,17 @@ class MDP:
         state_names, action_names = files.unpack_names(data)
         state = np.repeat(np.arange(data["pair_ptr"].size - 1), np.diff(data["pair_ptr"]))
         return cls.from_pairs(
-            state, data["action"], data["succ_ptr"], data["succ"], data["prob"], data["reward"], r_min=float(data["range"][0]),
-            r_max=float(data["range"][1]), start=data["start"], n_actions=int(data["n_actions"]), state_names=state_names,
+            state,
+            data["action"],
+            data["succ_ptr"],
+            data["succ"],
+            data["prob"],
+            data["reward"],
+            r_min=float(data["range"][0]),
+            r_max=float(data["range"][1]),
+            start=data["start"],
+            n_actions=int(data["n_actions"]),
+            state_names=state_names,
             action_names=action_names,
         )
 
@@ -238,16 +307,20 @@ class MDP:
     def __str__(self) -> str:
         """Summarise in five lines."""
         starts = np.flatnonzero(self.start)
-        where = ", ".join(self.state_label(int(s)) for s in starts[:4]) + (f", … ({starts.size} states)" if starts.size > 4 else "")
+        where = ", ".join(self.state_label(int(s)) for s in starts[:4]) + (
+            f", … ({starts.size} states)" if starts.size > 4 else ""
+        )
         labels = self.action_names or tuple(str(a) for a in range(self.n_actions))
         shown = ", ".join(labels[:12]) + (", …" if len(labels) > 12 else "")
-        return "\n".join((
-            f"MDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {self.succ.size} transitions",
-            f"successors of a pair: at most {self.max_support}",
-            f"rewards in [{self.r_min:g}, {self.r_max:g}], from {self.reward.min():g} to {self.reward.max():g}",
-            f"start: {where}",
-            f"actions: {shown}",
-        ))
+        return "\n".join(
+            (
+                f"MDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {self.succ.size} transitions",
+                f"successors of a pair: at most {self.max_support}",
+                f"rewards in [{self.r_min:g}, {self.r_max:g}], from {self.reward.min():g} to {self.reward.max():g}",
+                f"start: {where}",
+                f"actions: {shown}",
+            )
+        )
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
@@ -267,7 +340,9 @@ def available_pairs(who: str, available: ArrayLike | None, S: int, A: int) -> tu
     else:
         mask = np.asarray(available)
         if mask.shape != (S, A) or mask.dtype != np.bool_:
-            raise ModelError(f"{who}: available must be a boolean array of shape ({S}, {A}); got dtype {mask.dtype}, shape {mask.shape}.")
+            raise ModelError(
+                f"{who}: available must be a boolean array of shape ({S}, {A}); got dtype {mask.dtype}, shape {mask.shape}."
+            )
     checks.states_have_actions(who, mask.sum(axis=1))
     states, actions = np.nonzero(mask)
     return states, actions
@@ -275,6 +350,7 @@ def available_pairs(who: str, available: ArrayLike | None, S: int, A: int) -> tu
 
 def _clean_rows(who: str, ptr: Array, succ: Array, prob: Array, where: checks.Where) -> tuple[Array, Array, Array]:
     """Check the rows and bring them into canonical order: sorted, each successor once, no zeros, sums of one."""
+
     def entry(j: int) -> str:
         i = checks.pair_of(ptr, j)
         return f"{where(i)[:-1]}, s'={succ[j]}]"
@@ -295,10 +371,15 @@ def _clean_rows(who: str, ptr: Array, succ: Array, prob: Array, where: checks.Wh
     sums = np.zeros(lengths.size)
     if succ.size:
         sums[lengths > 0] = np.add.reduceat(prob, ptr[:-1][lengths > 0])
-    checks.reject(who, np.abs(sums - 1.0) > SUM_TOL, lambda i: f"{where(i)} sums to {sums[i]:.12g}", f"must sum to 1 within {SUM_TOL:g}", None,
-                  "Normalise the rows or mark the pair unavailable.")
+    checks.reject(
+        who,
+        np.abs(sums - 1.0) > SUM_TOL,
+        lambda i: f"{where(i)} sums to {sums[i]:.12g}",
+        f"must sum to 1 within {SUM_TOL:g}",
+        None,
+        "Normalise the rows or mark the pair unavailable.",
+    )
     off = np.abs(sums - 1.0) > checks.ROUNDING
     if off.any():
         prob = prob / np.repeat(np.where(off, sums, 1.0), lengths)
     return ptr, succ, prob
-

@@ -27,18 +27,28 @@ class Policy:
 
     __slots__ = ("action_names", "probs", "state_names")
 
-    def __init__(self, probs: ArrayLike, *, state_names: Sequence[str] | None = None, action_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, probs: ArrayLike, *, state_names: Sequence[str] | None = None, action_names: Sequence[str] | None = None
+    ) -> None:
         """Check and freeze ``probs``."""
         who = "Policy"
         array = checks.numeric(who, "probs", probs, (None, None))
         S, A = array.shape
         if S == 0 or A == 0:
             raise ModelError(f"{who}: probs must have at least one state and one action; got shape {array.shape}.")
-        bad = (~np.isfinite(array) | (array < 0)).any(axis=1)
-        checks.reject(who, bad, lambda s: f"probs[s={s}]", "must be numbers ≥ 0", None, "Rows are distributions over actions.")
+        bad = np.any(~np.isfinite(array) | (array < 0), axis=1)
+        checks.reject(
+            who, bad, lambda s: f"probs[s={s}]", "must be numbers ≥ 0", None, "Rows are distributions over actions."
+        )
         sums = array.sum(axis=1)
-        checks.reject(who, np.abs(sums - 1) > checks.SUM_TOL, lambda s: f"probs[s={s}] sums to {sums[s]:.12g}",
-                      f"must sum to 1 within {checks.SUM_TOL:g}", None, "Normalise the rows.")
+        checks.reject(
+            who,
+            np.abs(sums - 1) > checks.SUM_TOL,
+            lambda s: f"probs[s={s}] sums to {sums[s]:.12g}",
+            f"must sum to 1 within {checks.SUM_TOL:g}",
+            None,
+            "Normalise the rows.",
+        )
         self.probs: NDArray[np.float64] = checks.frozen(array, np.float64)
         self.state_names = checks.names(who, "state_names", state_names, S)
         self.action_names = checks.names(who, "action_names", action_names, A)
@@ -54,7 +64,14 @@ class Policy:
         if chosen.size == 0:
             raise ModelError("Policy: actions must name an action for at least one state; got none.")
         A = int(chosen.max()) + 1 if n_actions is None else n_actions
-        checks.reject("Policy", (chosen < 0) | (chosen >= A), lambda s: f"actions[{s}]", f"must be an action in 0..{A - 1}", chosen, "Check n_actions.")
+        checks.reject(
+            "Policy",
+            (chosen < 0) | (chosen >= A),
+            lambda s: f"actions[{s}]",
+            f"must be an action in 0..{A - 1}",
+            chosen,
+            "Check n_actions.",
+        )
         probs = np.zeros((chosen.size, A))
         probs[np.arange(chosen.size), chosen] = 1.0
         return cls(probs)
@@ -78,12 +95,20 @@ class Policy:
     def actions(self) -> NDArray[np.int64]:
         """The actions [S] of a deterministic policy; raises where the policy mixes."""
         mixed = self.probs.max(axis=1) < 1.0 - checks.ROUNDING
-        checks.reject("Policy", mixed, lambda s: f"state {s}", "mixes actions; only a deterministic policy has actions", None, "Use probs.")
-        return self.probs.argmax(axis=1)
+        checks.reject(
+            "Policy",
+            mixed,
+            lambda s: f"state {s}",
+            "mixes actions; only a deterministic policy has actions",
+            None,
+            "Use probs.",
+        )
+        actions: NDArray[np.int64] = np.argmax(self.probs, axis=1)
+        return actions
 
     def __eq__(self, other: object) -> bool:
         """Equal when the probabilities are."""
-        return np.array_equal(self.probs, other.probs) if isinstance(other, Policy) else NotImplemented
+        return isinstance(other, Policy) and np.array_equal(self.probs, other.probs)
 
     def __hash__(self) -> int:
         """Hash by the probabilities (they are read-only)."""
@@ -102,7 +127,9 @@ class Policy:
         shown = min(self.n_states, _SHOWN)
         labels = [self.state_names[s] if self.state_names else str(s) for s in range(shown)]
         width = max(len("state"), *(len(label) for label in labels))
-        lines = [f"{'state':<{width}}  action"] + [f"{label:<{width}}  {self.describe(s)}" for s, label in enumerate(labels)]
+        lines = [f"{'state':<{width}}  action"] + [
+            f"{label:<{width}}  {self.describe(s)}" for s, label in enumerate(labels)
+        ]
         if shown < self.n_states:
             lines.append(f"… {self.n_states - shown} more states")
         return "\n".join(lines)

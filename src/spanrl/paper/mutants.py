@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from spanrl.errors import ModelError
 from spanrl.models.bounded import BoundedMDP
+from spanrl.models.checks import frozen
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.models.solution import Evaluation, Solution
@@ -197,7 +199,7 @@ def augment_to(end: Callable[[BoundedMDP], tuple[Vector, Vector]]) -> Mutant:
     """Return the mutant whose augmentation sets the ends (r_low, r_high) to ``end(bounded)``."""
     def augment(bounded: BoundedMDP) -> BoundedMDP:
         low, high = end(bounded)
-        return replace(bounded, r_low=np.ascontiguousarray(low), r_high=np.ascontiguousarray(high))
+        return replace(bounded, r_low=frozen(low, np.float64), r_high=frozen(high, np.float64))
 
     return lambda system: system.changed(augment=augment)
 
@@ -207,7 +209,10 @@ def perturb_by(eta: Callable[[float], float]) -> Mutant:
     def mutant(system: System) -> System:
         def perturb(bounded: BoundedMDP, asked: float, state: int) -> BoundedMDP:
             used = eta(asked)
-            return system.perturb(bounded, used, state) if used > 0 else bounded
+            try:
+                return system.perturb(bounded, used, state) if used > 0 else bounded
+            except ModelError:  # that η does not fit this set: the mistake does not show here
+                return system.perturb(bounded, asked, state)
 
         return system.changed(perturb=perturb)
 

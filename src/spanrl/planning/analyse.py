@@ -55,9 +55,17 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
     constant = span(gains) <= _CONSTANT * (mdp.r_max - mdp.r_min)
     gain = float(gains.mean()) if constant else None
     return Analysis(
-        n_states=mdp.n_states, n_actions=mdp.n_actions, n_pairs=mdp.n_pairs, max_support=mdp.max_support, classification=kind, gain=gain,
-        gains=np.full(mdp.n_states, gain) if gain is not None else gains, bias=bias, span=span(bias) if constant else None,
-        diameter=_diameter(mdp, kind, diameter, progress), policy=policy,
+        n_states=mdp.n_states,
+        n_actions=mdp.n_actions,
+        n_pairs=mdp.n_pairs,
+        max_support=mdp.max_support,
+        classification=kind,
+        gain=gain,
+        gains=np.full(mdp.n_states, gain) if gain is not None else gains,
+        bias=bias,
+        span=span(bias) if constant else None,
+        diameter=_diameter(mdp, kind, diameter, progress),
+        policy=policy,
     )
 
 

@@ -40,7 +40,7 @@ def chain_gain_bias(P: Any, r: Vector) -> tuple[Vector, Vector]:
     bounds = np.searchsorted(label[order], np.arange(label.max() + 2))
     recurrent = np.zeros(S, dtype=bool)
     for k in closed:
-        states = order[bounds[k]:bounds[k + 1]]
+        states = order[bounds[k] : bounds[k + 1]]
         recurrent[states] = True
         if states.size == 1:
             gain[states] = r[states]
@@ -92,14 +92,18 @@ def _recurrent_sweeps(P: Any, r: Vector) -> tuple[float, Vector]:
         if done:
             break
     else:
-        raise SpanrlError(f"evaluate: no convergence on a chain of {n} states; its gain is in [{lo:.9g}, {hi:.9g}]. It mixes too slowly.")
+        raise SpanrlError(
+            f"evaluate: no convergence on a chain of {n} states; its gain is in [{lo:.9g}, {hi:.9g}]. It mixes too slowly."
+        )
     transposed = _plain(P.T.tocsr())
     mu, work = np.full(n, 1.0 / n), np.empty(n)
     for _ in range(_MAX_CHUNKS):
         if stationary_sweeps(transposed, mu, work, 0.9, _RESIDUAL, _CHUNK) <= _RESIDUAL:
             break
     else:
-        raise SpanrlError(f"evaluate: the stationary distribution of a chain of {n} states did not converge. It mixes too slowly.")
+        raise SpanrlError(
+            f"evaluate: the stationary distribution of a chain of {n} states did not converge. It mixes too slowly."
+        )
     return (lo + hi) / 2, v - mu @ v
 
 
@@ -122,8 +126,16 @@ def _transient(P: Any, b: Vector) -> Vector:
 
 def _plain(P: Any) -> Arrays:
     empty = frozen(np.empty(0), np.float64)
-    return Arrays(PLAIN, frozen(np.arange(P.shape[0] + 1), np.int64), frozen(P.indptr, np.int64), frozen(P.indices, np.uint32),
-                  frozen(P.data, np.float64), empty, empty, empty)
+    return Arrays(
+        PLAIN,
+        frozen(np.arange(P.shape[0] + 1), np.int64),
+        frozen(P.indptr, np.int64),
+        frozen(P.indices, np.uint32),
+        frozen(P.data, np.float64),
+        empty,
+        empty,
+        empty,
+    )
 
 
 def is_recurrent_everywhere(P: Any) -> NDArray[np.bool_]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
 from spanrl.kernels.chains import hitting_times, pairs_toward
 from spanrl.models.mdp import MDP
 from spanrl.planning.problem import Vector, prepare
 
-_TOL = 1e-9  # relative accuracy, certified
+Reverse = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+_TOL = 1e-11  # relative accuracy, certified; rounding allows no less than a few 1e-16 of the time itself
 _INNER = 20
 _BUDGET = 50
 _MAX_CALLS = 20_000
 
 
 def diameter(mdp: MDP, *, progress: bool = False) -> float:
-    """Return D to a relative accuracy of 1e-9; infinite where some state cannot be reached with certainty from some other."""
+    """Return D to a relative accuracy of 1e-11; infinite where some state cannot be reached with certainty from some other."""
     S = mdp.n_states
     if S == 1:
         return 0.0
@@ -30,7 +33,7 @@ def diameter(mdp: MDP, *, progress: bool = False) -> float:
     return largest
 
 
-def times_to(mdp: MDP, target: int, reverse: tuple[Vector, Vector] | None = None) -> Vector | None:
+def times_to(mdp: MDP, target: int, reverse: Reverse | None = None) -> Vector | None:
     """Return the least expected times τ(s → target) [S]; None where some state cannot reach it.
 
     Only for communicating models: there a state that can come nearer always exists, so that the first policy is proper.
@@ -41,12 +44,14 @@ def times_to(mdp: MDP, target: int, reverse: tuple[Vector, Vector] | None = None
     if pairs_toward(rev_ptr, rev_pair, mdp.pair_state, target, pair, queue) < S:
         return None
     for _ in range(_MAX_CALLS):
-        if hitting_times(m, target, queue, tau, pair, _TOL, _INNER, _BUDGET) <= _TOL * max(1.0, 1e-6 * float(tau.max())):
+        if hitting_times(m, target, queue, tau, pair, _TOL, _INNER, _BUDGET) <= max(_TOL, 1e-15 * float(tau.max())):
             return tau
-    raise SpanrlError(f"diameter: the times to state {target} did not converge (so far {tau.max():.6g}); the model is left too slowly.")
+    raise SpanrlError(
+        f"diameter: the times to state {target} did not converge (so far {tau.max():.6g}); the model is left too slowly."
+    )
 
 
-def _reverse(mdp: MDP) -> tuple[Vector, Vector]:
+def _reverse(mdp: MDP) -> Reverse:
     """Return, compressed by state, the pairs that may lead to it."""
     pair = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.succ_ptr))
     order = np.argsort(mdp.succ, kind="stable")

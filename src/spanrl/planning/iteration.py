@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.kernels.iterate import bracket, clip, relax, value_iteration
-from spanrl.kernels.layout import PLAIN
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.problem import Problem, Vector
 
@@ -29,8 +28,17 @@ _PATIENCE = 60  # full sweeps without halving the bracket before freezing is giv
 class Iteration:
     """The state of one solve: v, the bracket [lo, hi] of its last full sweep, and the number of sweeps so far."""
 
-    def __init__(self, problem: Problem, v: Vector, c: float, tol: float, s_ref: int, damping: float | None, gamma: float | None,
-                 max_sweeps: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        v: Vector,
+        c: float,
+        tol: float,
+        s_ref: int,
+        damping: float | None,
+        gamma: float | None,
+        max_sweeps: int,
+    ) -> None:
         """Start at v."""
         self.problem, self.v, self.u = problem, v, np.empty_like(v)
         self.c, self.tol, self.s_ref, self.max_sweeps = c, tol, s_ref, max_sweeps
@@ -57,7 +65,12 @@ class Iteration:
                 if self._give_up(before, look):
                     return
                 predicted = self._predicted(self.width / before, look // 2)
-                if not self._dampen(before) and may_hand_over and predicted > _HAND_OVER and self.problem.n_states <= _DIRECT_STATES:
+                if (
+                    not self._dampen(before)
+                    and may_hand_over
+                    and predicted > _HAND_OVER
+                    and self.problem.n_states <= _DIRECT_STATES
+                ):
                     self.handed_over = True
                     return
                 if adapt and _SLOW < predicted < inf and self.problem.n_pairs > self.problem.n_states:
@@ -104,8 +117,20 @@ class Iteration:
         while self.sweeps < target and not self.converged:
             budget = min(self._budget, target - self.sweeps)
             n, self.lo, self.hi, self._extra, self.converged = value_iteration(
-                p.arrays, p.reward, p.sign, p.workspace, self.v, self.u, self.c, self.tol, self._extra, self._gamma, self._damping,
-                self.s_ref, budget)
+                p.arrays,
+                p.reward,
+                p.sign,
+                p.workspace,
+                self.v,
+                self.u,
+                self.c,
+                self.tol,
+                self._extra,
+                self._gamma,
+                self._damping,
+                self.s_ref,
+                budget,
+            )
             self.sweeps += n
 
     def _sweep_frozen(self, pairs: NDArray[np.int64]) -> None:
@@ -115,8 +140,21 @@ class Iteration:
         left = min(_INNER, self.max_sweeps - self.sweeps)
         damping = min(self._damping, _DAMPINGS[1])  # a frozen policy may well be periodic
         while left > 0:
-            n, _, _, _, done = value_iteration(frozen.arrays, frozen.reward, frozen.sign, frozen.workspace, self.v, self.u, self.c, tol, 0.0,
-                                               0.0, damping, self.s_ref, min(left, self._budget))
+            n, _, _, _, done = value_iteration(
+                frozen.arrays,
+                frozen.reward,
+                frozen.sign,
+                frozen.workspace,
+                self.v,
+                self.u,
+                self.c,
+                tol,
+                0.0,
+                0.0,
+                damping,
+                self.s_ref,
+                min(left, self._budget),
+            )
             self.sweeps += n
             left = 0 if done else left - n
 

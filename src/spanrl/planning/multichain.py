@@ -47,7 +47,9 @@ def gain_gap(problem: Problem, v: Vector) -> tuple[int, int, float, float] | Non
     worst = closed[np.argmin(highest[closed])]
     if problem.sign > 0:
         ptr, succ, _ = problem.rows(v, pairs)
-        label_up, closed_up = closed_components(problem.n_states, np.repeat(np.arange(problem.n_states), np.diff(ptr)), succ)
+        label_up, closed_up = closed_components(
+            problem.n_states, np.repeat(np.arange(problem.n_states), np.diff(ptr)), succ
+        )
     else:
         label_up, closed_up = label, closed
     lowest = np.full(label_up.max() + 1, np.inf)

@@ -75,7 +75,9 @@ def span_policy_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "o
     return decide(model, v, c, sense=sense).value
 
 
-def span_greedy(model: Model, v: ArrayLike, c: float, *, policy: str = "mixture", sense: str = "optimistic") -> SpanGreedy:
+def span_greedy(
+    model: Model, v: ArrayLike, c: float, *, policy: str = "mixture", sense: str = "optimistic"
+) -> SpanGreedy:
     """Return G_c v (Def. 2): greedy where Lv(s) ≤ min Lv + c, elsewhere a mixture of the best and the smallest action.
 
     The weight on the smallest action is (v̄ − min Lv − c)/(v̄ − v̲), App. C; where T_c is infeasible it is 1. With
@@ -120,7 +122,13 @@ class SpanGreedy:
 
 
 def decide(
-    model: Model, v: ArrayLike, c: float, *, policy: str = "mixture", sense: str = "optimistic", problem: Problem | None = None
+    model: Model,
+    v: ArrayLike,
+    c: float,
+    *,
+    policy: str = "mixture",
+    sense: str = "optimistic",
+    problem: Problem | None = None,
 ) -> SpanGreedy:
     """Compute G_c v; ``problem`` saves laying out the model again."""
     if policy not in ("mixture", "greedy"):
@@ -145,7 +153,16 @@ def decide(
         weight[truncated] = np.minimum(1.0, ((high - ceiling) / np.where(gap > 0, gap, 1.0))[truncated])
         weight[~feasible] = 1.0
     value = (1 - weight) * high + weight * low
-    return SpanGreedy(_mixed_policy(model, weight, best, least), weight, feasible, truncated, value, (problem, best), (lowest, least), vector)
+    return SpanGreedy(
+        _mixed_policy(model, weight, best, least),
+        weight,
+        feasible,
+        truncated,
+        value,
+        (problem, best),
+        (lowest, least),
+        vector,
+    )
 
 
 def _mixed_policy(model: Model, weight: Vector, best: NDArray[np.int64], least: NDArray[np.int64]) -> Policy:
@@ -165,12 +182,23 @@ def policy_chain(mdp: MDP, policy: Policy) -> tuple[Any, Vector]:
 
     S = mdp.n_states
     if policy.probs.shape != (S, mdp.n_actions):
-        raise OptionError(f"evaluate: the policy must have shape ({S}, {mdp.n_actions}) like the model; got {policy.probs.shape}.")
+        raise OptionError(
+            f"evaluate: the policy must have shape ({S}, {mdp.n_actions}) like the model; got {policy.probs.shape}."
+        )
     state = mdp.pair_state
     weight = policy.probs[state, mdp.action]
     missing = np.abs(np.bincount(state, weight, S) - 1.0) > checks.SUM_TOL
-    checks.reject("evaluate", missing, lambda s: f"state {s}", "plays an action that is not available there", None, "Give probability to available actions only.")
+    checks.reject(
+        "evaluate",
+        missing,
+        lambda s: f"state {s}",
+        "plays an action that is not available there",
+        None,
+        "Give probability to available actions only.",
+    )
     pair = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.succ_ptr))
     keep = weight[pair] > 0
-    chain = csr_array((mdp.prob[keep] * weight[pair[keep]], (state[pair[keep]], mdp.succ[keep].astype(np.int64))), shape=(S, S))
-    return chain, np.bincount(state, weight * mdp.reward, S)
+    chain = csr_array(
+        (mdp.prob[keep] * weight[pair[keep]], (state[pair[keep]], mdp.succ[keep].astype(np.int64))), shape=(S, S)
+    )
+    return chain, np.bincount(state, weight * mdp.reward, S).astype(np.float64)

@@ -7,6 +7,7 @@ keep the old action where it is still a maximiser. Ends after finitely many poli
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,12 @@ from spanrl.errors import SpanrlError
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.planning.chain import chain_gain_bias
+from spanrl.planning.iteration import Iteration
 from spanrl.planning.problem import Problem, Vector, prepare
 
-_MAX_POLICIES = 10_000
+_MAX_POLICIES = 1000
+_WARM_SWEEPS = 20_000
+_WARM_TOL = 1e-7
 _IMPROVES = 1e-9  # in units of the reward range; rounding of the evaluation lies far below
 
 
@@ -30,23 +34,36 @@ class OptimalPolicy:
     bias: Vector
 
 
-def policy_iteration(mdp: MDP) -> OptimalPolicy:
-    """Return an optimal policy with its gain and bias; the optimal gain may differ between states."""
+def policy_iteration(mdp: MDP, v: Vector | None = None) -> OptimalPolicy:
+    """Return an optimal policy with its gain and bias; the optimal gain may differ between states.
+
+    The first policy is greedy at v, by default after some sweeps of value iteration: a policy far from the optimum can have a bias
+    so large that rounding hides every improvement.
+    """
     problem = prepare(mdp)
+    if v is None:
+        v = np.zeros(mdp.n_states)
+        Iteration(problem, v, inf, _WARM_TOL * (mdp.r_max - mdp.r_min), 0, None, None, _WARM_SWEEPS).run(
+            adapt=False, may_hand_over=False
+        )
     by_gain = Problem(problem.arrays, np.zeros_like(mdp.reward), 1.0, 0.0, problem.workspace)
     unit = mdp.r_max - mdp.r_min
-    bias = np.zeros(mdp.n_states)
-    _, pairs = problem.best(bias)
+    bias = v
+    _, pairs = problem.best(v)
     for _ in range(_MAX_POLICIES):
         gain, bias = chain_gain_bias(*problem.chain(pairs, bias))
         improved = _improve(mdp, by_gain, problem, pairs, gain, bias, unit)
         if np.array_equal(improved, pairs):
             return OptimalPolicy(_policy(mdp, pairs), gain, bias)
         pairs = improved
-    raise SpanrlError(f"policy iteration: no end after {_MAX_POLICIES} policies; the model is too ill-conditioned. Use method='value-iteration'.")
+    raise SpanrlError(
+        f"policy iteration: no end after {_MAX_POLICIES} policies; the model is too ill-conditioned. Use method='value-iteration'."
+    )
 
 
-def _improve(mdp: MDP, by_gain: Problem, problem: Problem, pairs: NDArray[np.int64], gain: Vector, bias: Vector, unit: float) -> NDArray[np.int64]:
+def _improve(
+    mdp: MDP, by_gain: Problem, problem: Problem, pairs: NDArray[np.int64], gain: Vector, bias: Vector, unit: float
+) -> NDArray[np.int64]:
     """Return better pairs: by the gain where that is possible, otherwise by the bias."""
     state = mdp.pair_state
     next_gain = by_gain.values(gain)

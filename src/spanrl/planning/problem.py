@@ -109,7 +109,16 @@ def prepare(model: Model, sense: str = "optimistic") -> Problem:
 
 
 def _ball_arrays(model: BoundedMDP) -> Arrays:
-    return Arrays(BALL, model.pair_ptr, model.succ_ptr, model.succ, model.p_low, _EMPTY, frozen(model.radius / 2, np.float64), _EMPTY)
+    return Arrays(
+        BALL,
+        model.pair_ptr,
+        model.succ_ptr,
+        model.succ,
+        model.p_low,
+        _EMPTY,
+        frozen(model.radius / 2, np.float64),
+        _EMPTY,
+    )
 
 
 def _box_arrays(model: BoundedMDP) -> Arrays:
@@ -117,5 +126,13 @@ def _box_arrays(model: BoundedMDP) -> Arrays:
     slack = 1.0 - np.bincount(rows, model.p_low, model.n_pairs)
     held = np.bincount(rows, (model.p_low > 0) | (model.p_high < 1), model.n_pairs) > 0
     slack[~held & (model.rest_high >= 1)] = FREE
-    return Arrays(BOX, model.pair_ptr, model.succ_ptr, model.succ, model.p_low, frozen(model.p_high - model.p_low, np.float64),
-                  frozen(slack, np.float64), model.rest_high)
+    return Arrays(
+        BOX,
+        model.pair_ptr,
+        model.succ_ptr,
+        model.succ,
+        model.p_low,
+        frozen(model.p_high - model.p_low, np.float64),
+        frozen(slack, np.float64),
+        model.rest_high,
+    )

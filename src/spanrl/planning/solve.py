@@ -41,9 +41,19 @@ METHODS = ("auto", "value-iteration", "modified-policy-iteration", "policy-itera
 
 
 def solve(
-    model: Model, *, span_bound: float = inf, tol: float = 1e-6, sense: str = "optimistic", method: str = "auto",
-    v_init: ArrayLike | None = None, ref_state: int = 0, damping: float | None = None, contraction: float | None = None,
-    policy: str = "mixture", max_sweeps: int = 10**7, on_fail: str = "raise",
+    model: Model,
+    *,
+    span_bound: float = inf,
+    tol: float = 1e-6,
+    sense: str = "optimistic",
+    method: str = "auto",
+    v_init: ArrayLike | None = None,
+    ref_state: int = 0,
+    damping: float | None = None,
+    contraction: float | None = None,
+    policy: str = "mixture",
+    max_sweeps: int = 10**7,
+    on_fail: str = "raise",
 ) -> Solution:
     """Find the gain g⁺ and a policy, with a certificate: ``gain_bounds[1] - gain_bounds[0] <= tol``.
 
@@ -73,19 +83,23 @@ def solve(
     c = checks.span_bound("solve", span_bound)
     _check_options(model, c, tol, method, ref_state, damping, contraction, policy, max_sweeps, on_fail)
     problem = prepare(model, sense)
-    v = np.zeros(problem.n_states) if v_init is None else clip_span(checks.vector("solve", "v_init", v_init, problem.n_states), c)
+    v = (
+        np.zeros(problem.n_states)
+        if v_init is None
+        else clip_span(checks.vector("solve", "v_init", v_init, problem.n_states), c)
+    )
     iteration = Iteration(problem, v.copy(), c, tol, ref_state, damping, contraction, max_sweeps)
     direct = isinstance(model, MDP) and c == inf
     if method == "policy-iteration":
-        iteration.restart(policy_iteration(model).bias)  # type: ignore[arg-type]
-        iteration.certify()
+        _solve_directly(model, iteration, None if v_init is None else v)
     elif method == "modified-policy-iteration":
         iteration.run_modified()
     else:
         iteration.run(adapt=method == "auto", may_hand_over=method == "auto" and direct)
         if iteration.handed_over:
-            iteration.restart(policy_iteration(model).bias)  # type: ignore[arg-type]
-            iteration.certify()
+            _solve_directly(model, iteration, iteration.v)
+            if not iteration.converged:
+                iteration.run(adapt=True, may_hand_over=False)
     solution = _solution(model, iteration, c, policy, sense)
     if solution.converged or on_fail == "return":
         return solution
@@ -119,12 +133,31 @@ def gain_curve(model: Model, span_bounds: Sequence[float] | Vector, **options: A
     return np.array(gains)
 
 
-def _check_options(model: Model, c: float, tol: float, method: str, ref_state: int, damping: float | None, contraction: float | None,
-                   policy: str, max_sweeps: int, on_fail: str) -> None:
+def _solve_directly(model: Model, iteration: Iteration, v: Vector | None) -> None:
+    """Replace the iterate by the bias of an optimal policy, then let one plain sweep certify it."""
+    assert isinstance(model, MDP)
+    iteration.restart(policy_iteration(model, v).bias)
+    iteration.certify()
+
+
+def _check_options(
+    model: Model,
+    c: float,
+    tol: float,
+    method: str,
+    ref_state: int,
+    damping: float | None,
+    contraction: float | None,
+    policy: str,
+    max_sweeps: int,
+    on_fail: str,
+) -> None:
     if method not in METHODS:
         raise OptionError(f"solve: method must be one of {', '.join(METHODS)}; got {method!r}.")
     if method == "policy-iteration" and not (isinstance(model, MDP) and c == inf):
-        raise OptionError("solve: method 'policy-iteration' works for an MDP without a span bound; use 'auto' for the rest.")
+        raise OptionError(
+            "solve: method 'policy-iteration' works for an MDP without a span bound; use 'auto' for the rest."
+        )
     if not (isinstance(tol, (int, float)) and 0 < tol < inf):
         raise OptionError(f"solve: tol must be a finite number > 0; got {tol!r}.")
     n_states = getattr(model, "n_states", 1)
@@ -147,9 +180,17 @@ def _solution(model: Model, iteration: Iteration, c: float, policy: str, sense: 
     bias = iteration.v - iteration.v[iteration.s_ref]
     bias.flags.writeable = False
     return Solution(
-        policy=rule.policy, gain=(iteration.lo + iteration.hi) / 2, gain_bounds=(iteration.lo, iteration.hi), bias=bias, span=span(bias),
-        sweeps=iteration.sweeps, residual=iteration.hi - iteration.lo, converged=iteration.converged, feasible=bool(rule.feasible.all()),
-        truncated=rule.truncated, extend=lambda: rule.optimistic,
+        policy=rule.policy,
+        gain=(iteration.lo + iteration.hi) / 2,
+        gain_bounds=(iteration.lo, iteration.hi),
+        bias=bias,
+        span=span(bias),
+        sweeps=iteration.sweeps,
+        residual=iteration.hi - iteration.lo,
+        converged=iteration.converged,
+        feasible=bool(rule.feasible.all()),
+        truncated=rule.truncated,
+        extend=lambda: rule.optimistic,
     )
 
 
@@ -160,9 +201,14 @@ def _failure(solution: Solution, iteration: Iteration, c: float, tol: float) -> 
         if gap is not None:
             better, worse, g_high, g_low = gap
             return MultichainError(
-                f"solve: the optimal gain is not constant: at least {g_high:.9g} from state {better}, at most {g_low:.9g} from state {worse}. "
-                "Use analyse() for the gain of each state, or a finite span_bound.", solution)
+                f"solve: the optimal gain is not constant: at least {g_high:.9g} from state {better}, at most {g_low:.9g} "
+                f"from state {worse}. "
+                "Use analyse() for the gain of each state, or a finite span_bound.",
+                solution,
+            )
     why = "it stopped narrowing (rounding limits it)" if iteration.stalled else "max_sweeps is reached"
     return NotConvergedError(
         f"solve: not converged after {solution.sweeps} sweeps: the gain is in [{low:.9g}, {high:.9g}], wider than tol = {tol:g}; {why}. "
-        "Raise tol or max_sweeps.", solution)
+        "Raise tol or max_sweeps.",
+        solution,
+    )

@@ -181,7 +181,7 @@ CLAIMS = (
         tolerance=f"{EXACT:g} on the upper end of the bracket.",
         check=check_P1,
         mutants={
-            "plans pessimistically": mutants.solve_with(sense="pessimistic"),
+            "plans pessimistically": mutants.solve_with(sense="pessimistic", on_fail="return"),
             "uses half of the span bound": mutants.slow(clip=mutants.clip_to_half),
             "reports a gain that is 1e-6 too small": mutants.solve_reading(mutants.shifted_bounds(-1e-6)),
         },

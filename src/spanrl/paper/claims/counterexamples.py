@@ -148,7 +148,7 @@ CLAIMS = (
         tolerance=f"{EXACT:g} absolute.", check=check_X1,
         mutants={
             "does not cut": mutants.slow(clip=mutants.clip_nothing),
-            "the minimal action is not found": mutants.slow(weight=lambda high, low, top: np.where(high > top, 0.5, 0.0), clip=mutants.clip_to_half),
+            "the minimum is computed over actions that do not exist or pay nothing": mutants.slow(lowest=lambda q: 0 * q.argmax(axis=1)),
             "cuts at mean + c/2": mutants.slow(clip=mutants.clip_at_mean),
         },
     ),

@@ -57,7 +57,8 @@ def _on_models(claim: str, instance: ModelCheck) -> Callable[[System, Scale], Ou
         rng, ledger = generator(claim), Ledger()
         for _ in range(scale.instances * 4):
             model = random_model(rng)
-            u, v = random_vector(rng, model.n_states), random_vector(rng, model.n_states)
+            v = random_vector(rng, model.n_states)
+            u = v + random_vector(rng, v.size) * rng.choice([0.1, 1.0], size=v.size)
             c = random_bound(rng, v if rng.random() < 0.5 else oracles.bellman(finite(model), v))
             ledger.count("cases that T_c truncates", span(oracles.bellman(finite(model), v)) > c)
             ledger.count("cases with sp(v) ≤ c that T_c truncates", span(v) <= c < span(oracles.bellman(finite(model), v)))
@@ -123,6 +124,7 @@ CLAIMS = (
         mutants={
             "shrinks instead of cutting": mutants.slow(clip=mutants.clip_by_scaling),
             "raises to max − c instead": mutants.slow(clip=mutants.clip_from_below),
+            "forgets the + c": mutants.slow(clip=mutants.clip_to_minimum),
             "the damping leaks into the operator": mutants.lazy_operator,
         },
     ),

@@ -1,0 +1,104 @@
+"""Validation of bounded-parameter MDPs: boxes that hold a distribution, intervals the right way round."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spanrl.models import checks
+from spanrl.models.checks import SUM_TOL, Array
+
+
+def pairs(who: str, state: ArrayLike, action: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return states, actions and pair_ptr of sorted pairs."""
+    states, actions = checks.integers(who, "state", state), checks.integers(who, "action", action)
+    return states, actions, checks.pair_table(who, states, actions)
+
+
+def keys(ptr: Array, succ: Array, n_states: int) -> Array:
+    """Return pair · S + successor for every listed entry: sorted, unique numbers."""
+    return np.repeat(np.arange(ptr.size - 1), np.diff(ptr)) * n_states + succ.astype(np.int64)
+
+
+def box(who: str, ptr: Array, succ: Array, low: Array, high: Array, rest: Array, where: checks.Where) -> None:
+    """Check 0 ≤ low ≤ high ≤ 1 and 0 ≤ rest ≤ 1."""
+
+    def entry(name: str) -> checks.Where:
+        return lambda j: f"{name}{where(checks.pair_of(ptr, j))[:-1]}, s'={succ[j]}]"
+
+    for name, array in (("p_low", low), ("p_high", high)):
+        bad = ~((array >= 0) & (array <= 1 + checks.ROUNDING))
+        checks.reject(who, bad, entry(name), "must be a probability in [0, 1]", array, "Cut the interval to [0, 1].")
+    checks.reject(
+        who,
+        ~((rest >= 0) & (rest <= 1 + checks.ROUNDING)),
+        lambda i: f"rest_high{where(i)}",
+        "must be a probability in [0, 1]",
+        rest,
+        "Cut it to [0, 1].",
+    )
+    checks.reject(
+        who,
+        low > high,
+        lambda j: f"{entry('p_low')(j)} = {low[j]:.12g} > p_high = {high[j]:.12g}",
+        "p_low must not exceed p_high",
+        None,
+        "Swap or widen the interval.",
+    )
+
+
+def unique(who: str, ptr: Array, succ: Array, where: checks.Where) -> None:
+    """Check that no row lists a successor twice."""
+    same = np.zeros(succ.size, dtype=bool)
+    same[1:] = succ[1:] == succ[:-1]
+    same[ptr[:-1][ptr[:-1] < succ.size]] = False
+    checks.reject(
+        who,
+        same,
+        lambda j: f"successor {succ[j]} of {where(checks.pair_of(ptr, j))}",
+        "is listed twice",
+        None,
+        "List each successor once.",
+    )
+
+
+def mass(who: str, ptr: Array, low: Array, high: Array, rest: Array, S: int, where: checks.Where) -> None:
+    """Check that every box holds a distribution: Σ low ≤ 1 ≤ Σ high."""
+    n = np.diff(ptr)
+    rows = np.repeat(np.arange(n.size), n)
+    least, most = np.bincount(rows, low, n.size), np.bincount(rows, high, n.size) + rest * (S - n)
+    remedy = "Widen the intervals."
+    checks.reject(
+        who,
+        least > 1 + SUM_TOL,
+        lambda i: f"box {where(i)} contains no distribution: its lower ends sum to {least[i]:.12g}",
+        "must not exceed 1",
+        None,
+        remedy,
+    )
+    checks.reject(
+        who,
+        most < 1 - SUM_TOL,
+        lambda i: f"box {where(i)} contains no distribution: its upper ends sum to {most[i]:.12g}",
+        "must reach 1",
+        None,
+        remedy,
+    )
+
+
+def reward_intervals(
+    who: str, r_low: ArrayLike, r_high: ArrayLike, r_min: float, r_max: float, n_pairs: int, where: checks.Where
+) -> tuple[Array, Array]:
+    """Check r_min ≤ r_low ≤ r_high ≤ r_max."""
+    low, high = checks.numeric(who, "r_low", r_low, (n_pairs,)), checks.numeric(who, "r_high", r_high, (n_pairs,))
+    checks.rewards(who, "r_low", low, r_min, r_max, lambda i: f"r_low{where(i)}")
+    checks.rewards(who, "r_high", high, r_min, r_max, lambda i: f"r_high{where(i)}")
+    checks.reject(
+        who,
+        low > high,
+        lambda i: f"r_low{where(i)} = {low[i]:.12g} > r_high = {high[i]:.12g}",
+        "r_low must not exceed r_high",
+        None,
+        "Swap or widen the interval.",
+    )
+    return low, high
