@@ -30,11 +30,11 @@ def random_row(rng: np.random.Generator, S: int, *, positive: bool = False) -> V
         return np.asarray(row / row.sum())
     if kind == 1:
         return np.bincount(rng.integers(0, S, size=4), minlength=S) / 4
-    return np.eye(S)[rng.integers(S)]
+    return np.asarray(np.eye(S)[rng.integers(S)])
 
 
 def random_mdp(rng: np.random.Generator, *, S: int | None = None, A: int | None = None, positive: bool = False) -> MDP:
-    """Draw an MDP with up to 4 states and 3 actions, ragged; with ``positive`` all probabilities are > 0, so that it is unichain."""
+    """Draw an MDP, by default of up to 4 states and 3 actions, ragged; ``positive``: all p > 0, so unichain."""
     S, A = S or int(rng.integers(1, 5)), A or int(rng.integers(1, 4))
     P = np.array([[random_row(rng, S, positive=positive) for _ in range(A)] for _ in range(S)])
     r_min, r_max = RANGES[rng.integers(3)]
@@ -57,9 +57,13 @@ def random_bound(rng: np.random.Generator, v: Vector) -> float:
     return float(rng.choice([0.0, 0.25, 0.5, rng.random(), 1.0, 2.0])) * full
 
 
-def random_box(rng: np.random.Generator, *, S: int | None = None, A: int | None = None, positive: bool = False) -> BoundedMDP:
-    """Draw a box model around a random MDP; some pairs are known exactly, others not at all."""
-    mdp = random_mdp(rng, S=S or int(rng.integers(1, 5)), A=A, positive=positive)
+def random_box(
+    rng: np.random.Generator, *, S: int | None = None, A: int | None = None, positive: bool = False
+) -> BoundedMDP:
+    """Draw a box model around a random MDP; some pairs are known exactly, others not at all; one in three is sparse."""
+    mdp = random_mdp(rng, S=S, A=A, positive=positive)
+    if not positive and rng.random() < 1 / 3:
+        return _sparse_box(rng, mdp)
     P, _, available = mdp.to_dense()
     width = rng.choice([0.0, 0.1, 0.3, 1.0], size=(*available.shape, 1))
     low, high = np.maximum(P - width, 0.0), np.minimum(P + width, 1.0)
@@ -67,9 +71,40 @@ def random_box(rng: np.random.Generator, *, S: int | None = None, A: int | None 
     return BoundedMDP.from_dense(low, high, r_low, r_high, available=available, r_min=mdp.r_min, r_max=mdp.r_max)
 
 
+def _sparse_box(rng: np.random.Generator, mdp: MDP) -> BoundedMDP:
+    """Draw a box model that lists a few successors of each pair and gives one shared upper end to the others."""
+    P, _, available = mdp.to_dense()
+    S, (states, actions) = mdp.n_states, np.nonzero(available)
+    succ, low, high, rest = [], [], [], []
+    for row in P[states, actions]:
+        listed = np.flatnonzero(rng.random(S) < 0.6)
+        width = float(rng.choice([0.1, 0.4]))
+        succ.append(listed)
+        low.append(np.maximum(row[listed] - width, 0.0))
+        high.append(np.minimum(row[listed] + width, 1.0))
+        # Each state left out must have room for its own probability, and together they must reach 1.
+        rest.append(float(np.delete(row, listed).max(initial=0.0)) if rng.random() < 0.7 else 1.0)
+    r_low, r_high = (ends[states, actions] for ends in _reward_intervals(rng, mdp))
+    ptr = np.concatenate(([0], np.cumsum([one.size for one in succ])))
+    return BoundedMDP.from_pairs(
+        states,
+        actions,
+        ptr,
+        np.concatenate(succ),
+        np.concatenate(low),
+        np.concatenate(high),
+        rest,
+        r_low,
+        r_high,
+        r_min=mdp.r_min,
+        r_max=mdp.r_max,
+        n_actions=mdp.n_actions,
+    )
+
+
 def random_ball(rng: np.random.Generator, *, S: int | None = None, A: int | None = None) -> BoundedMDP:
     """Draw a model with L1 balls around a random MDP."""
-    mdp = random_mdp(rng, S=S or int(rng.integers(1, 5)), A=A)
+    mdp = random_mdp(rng, S=S, A=A)
     r_low, r_high = _reward_intervals(rng, mdp)
     radius = rng.choice([0.0, 0.2, 0.7, 2.0], size=r_low.shape)
     return BoundedMDP.l1_ball(mdp, radius, r_low, r_high, r_min=mdp.r_min, r_max=mdp.r_max)
@@ -99,13 +134,26 @@ def random_member(rng: np.random.Generator, bounded: BoundedMDP) -> MDP:
     rows, rewards = [], []
     for i in range(bounded.n_pairs):
         vertices = pair_vertices(bounded, i)
-        mix = np.eye(len(vertices))[rng.integers(len(vertices))] if rng.random() < 0.3 else rng.dirichlet(np.ones(len(vertices)))
+        mix = (
+            np.eye(len(vertices))[rng.integers(len(vertices))]
+            if rng.random() < 0.3
+            else rng.dirichlet(np.ones(len(vertices)))
+        )
         rows.append(mix @ vertices)
         rewards.append(bounded.r_low[i] + rng.choice([0.0, 1.0, rng.random()]) * (bounded.r_high[i] - bounded.r_low[i]))
     S = bounded.n_states
     state = bounded.pair_state
-    return MDP.from_pairs(state, bounded.action, np.arange(len(rows) + 1) * S, np.tile(np.arange(S), len(rows)),
-                          np.concatenate(rows), rewards, r_min=bounded.r_min, r_max=bounded.r_max, n_actions=bounded.n_actions)
+    return MDP.from_pairs(
+        state,
+        bounded.action,
+        np.arange(len(rows) + 1) * S,
+        np.tile(np.arange(S), len(rows)),
+        np.concatenate(rows),
+        rewards,
+        r_min=bounded.r_min,
+        r_max=bounded.r_max,
+        n_actions=bounded.n_actions,
+    )
 
 
 def as_bounded(mdp: MDP) -> BoundedMDP:
@@ -115,7 +163,7 @@ def as_bounded(mdp: MDP) -> BoundedMDP:
 
 
 def _reward_intervals(rng: np.random.Generator, mdp: MDP) -> tuple[Vector, Vector]:
-    P, r, available = mdp.to_dense()
+    _, r, available = mdp.to_dense()
     width = (mdp.r_max - mdp.r_min) * rng.choice([0.0, 0.2, 1.0], size=r.shape)
     r = np.where(available, r, mdp.r_min)
     return np.maximum(r - width, mdp.r_min), np.minimum(r + width, mdp.r_max)

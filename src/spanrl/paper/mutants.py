@@ -1,4 +1,4 @@
-"""Honest mistakes: ways in which a formula of ours could be wrong. Every checker must turn on the ones listed with it."""
+"""Honest mistakes: ways in which a formula of ours could be wrong. A checker must turn on those listed with it."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def clip_nothing(v: Vector, c: float) -> Vector:
 
 def clip_at_mean(v: Vector, c: float) -> Vector:
     """Cut at mean + c/2 instead of min + c."""
-    return np.minimum(v, v.mean() + c / 2)
+    return np.asarray(np.minimum(v, v.mean() + c / 2))
 
 
 def clip_to_half(v: Vector, c: float) -> Vector:
     """Use half of the span bound."""
-    return np.minimum(v, v.min() + c / 2)
+    return np.asarray(np.minimum(v, v.min() + c / 2))
 
 
 def weight_swapped(high: Vector, low: Vector, top: float) -> Vector:
@@ -82,12 +82,12 @@ def weight_greedy_if_infeasible(high: Vector, low: Vector, top: float) -> Vector
 
 def lowest_as_highest(q: Vector) -> Index:
     """Compute the minimum as the maximum at v."""
-    return q.argmax(axis=1)
+    return np.asarray(q.argmax(axis=1))
 
 
 def lowest_among_all(q: Vector) -> Index:
     """Take the minimum over columns that do not exist too."""
-    return np.where(np.isneginf(q), 0.0, q).argmin(axis=1)
+    return np.asarray(np.where(np.isneginf(q), 0.0, q).argmin(axis=1))
 
 
 def bracket_at_first_state(step: Vector) -> tuple[float, float]:
@@ -97,6 +97,7 @@ def bracket_at_first_state(step: Vector) -> tuple[float, float]:
 
 def solve_reading(change: Callable[[Solution], Solution]) -> Mutant:
     """Return the mutant whose solver's answer is changed afterwards."""
+
     def mutant(system: System) -> System:
         return system.changed(solve=lambda model, **options: change(system.solve(model, **options)))
 
@@ -105,6 +106,7 @@ def solve_reading(change: Callable[[Solution], Solution]) -> Mutant:
 
 def solve_with(**forced: Any) -> Mutant:
     """Return the mutant whose solver ignores what it was asked for in some options."""
+
     def mutant(system: System) -> System:
         return system.changed(solve=lambda model, **options: system.solve(model, **{**options, **forced}))
 
@@ -113,6 +115,7 @@ def solve_with(**forced: Any) -> Mutant:
 
 def shifted_bounds(by: float) -> Callable[[Solution], Solution]:
     """Return the change that moves gain and bracket by a constant."""
+
     def change(solution: Solution) -> Solution:
         low, high = solution.gain_bounds
         return replace(solution, gain=solution.gain + by, gain_bounds=(low + by, high + by))
@@ -122,6 +125,7 @@ def shifted_bounds(by: float) -> Callable[[Solution], Solution]:
 
 def lazy_operator(system: System) -> System:
     """Let the damping leak into the operator: T_c v becomes (v + T_c v)/2."""
+
     def lazy(model: Any, v: Vector, c: float, **options: Any) -> Vector:
         return (np.asarray(v) + system.span_bellman(model, v, c, **options)) / 2
 
@@ -130,6 +134,7 @@ def lazy_operator(system: System) -> System:
 
 def truncated_at_old_minimum(system: System) -> System:
     """Cut Lv at min v + c instead of min Lv + c."""
+
     def broken(model: Any, v: Vector, c: float, **options: Any) -> Vector:
         return np.minimum(system.bellman(model, v, **options), np.min(v) + c)
 
@@ -138,6 +143,7 @@ def truncated_at_old_minimum(system: System) -> System:
 
 def discounted_operator(system: System) -> System:
     """Discount the next value by 0.99."""
+
     def broken(model: Any, v: Vector, c: float, **options: Any) -> Vector:
         return system.span_bellman(model, 0.99 * np.asarray(v), c, **options)
 
@@ -146,6 +152,7 @@ def discounted_operator(system: System) -> System:
 
 def evaluating(change: Callable[[Vector, Vector], tuple[Vector, Vector]]) -> Mutant:
     """Return the mutant whose evaluation has gain and bias changed by ``change(gain, bias)``."""
+
     def mutant(system: System) -> System:
         def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
             true = system.evaluate(mdp, policy)
@@ -159,6 +166,7 @@ def evaluating(change: Callable[[Vector, Vector], tuple[Vector, Vector]]) -> Mut
 
 def evaluates_likeliest_action(system: System) -> System:
     """Evaluate the most likely action of every state instead of the mixture."""
+
     def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
         return system.evaluate(mdp, Policy.deterministic(policy.probs.argmax(axis=1), policy.n_actions))
 
@@ -167,9 +175,10 @@ def evaluates_likeliest_action(system: System) -> System:
 
 def bias_without_gain(system: System) -> System:
     """Return (I − P + P*)⁻¹ r as the bias: the gain is not taken out of it."""
+
     def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
         P, r = oracles_chains.decision(finite(mdp), policy.probs)
-        bias = np.linalg.solve(np.eye(len(r)) - P + oracles_chains.stationary_matrix(P), r)
+        bias: Vector = np.linalg.solve(np.eye(len(r)) - P + oracles_chains.stationary_matrix(P), r).astype(np.float64)
         return Evaluation(system.evaluate(mdp, policy).gain, bias, float(np.ptp(bias)))
 
     return system.changed(evaluate=evaluate)
@@ -177,6 +186,7 @@ def bias_without_gain(system: System) -> System:
 
 def fills_worst_first(system: System) -> System:
     """Hand out the mass of a box or ball from the worst state up: the inner maximum becomes the minimum."""
+
     def bellman(model: Any, v: Vector, *, sense: str = "optimistic") -> Vector:
         other = "pessimistic" if sense == "optimistic" else "optimistic"
         return system.bellman(model, v, sense=other)
@@ -186,6 +196,7 @@ def fills_worst_first(system: System) -> System:
 
 def ignores_the_set(system: System) -> System:
     """Use the centre of the transition sets: no optimism in the transitions."""
+
     def bellman(model: Any, v: Vector, *, sense: str = "optimistic") -> Vector:
         if not isinstance(model, BoundedMDP):
             return system.bellman(model, v, sense=sense)
@@ -195,8 +206,43 @@ def ignores_the_set(system: System) -> System:
     return system.changed(bellman=bellman)
 
 
+def minimum_as_maximum(system: System) -> System:
+    """Compute the inner minimum as the maximum at v: the sign is forgotten."""
+    return system.changed(bellman=lambda model, v, sense="optimistic": system.bellman(model, v))
+
+
+def policy_value_is_value(system: System) -> System:
+    """Take N_c v to be T_c v, feasible or not."""
+    return system.changed(span_policy_bellman=system.span_bellman)
+
+
+def plays_other_weights(system: System) -> System:
+    """Swap the two probabilities in the policy played, not in the extended rule."""
+
+    def greedy(model: Any, v: Vector, c: float, **options: Any) -> Any:
+        rule = system.span_greedy(model, v, c, **options)
+        probs = rule.policy.probs.copy()
+        for s in np.flatnonzero((probs > 0).sum(axis=1) == 2):
+            pair = np.flatnonzero(probs[s])
+            probs[s, pair] = probs[s, pair[::-1]]
+        return replace(rule, policy=Policy(probs))
+
+    return system.changed(span_greedy=greedy)
+
+
+def extended_reward_beyond(by: float) -> Callable[[Solution], Solution]:
+    """Return the change that pays more in the extended rule than its interval allows."""
+
+    def change(solution: Solution) -> Solution:
+        P, r = solution.optimistic
+        return replace(solution, extend=lambda: (P, r + by))
+
+    return change
+
+
 def augment_to(end: Callable[[BoundedMDP], tuple[Vector, Vector]]) -> Mutant:
     """Return the mutant whose augmentation sets the ends (r_low, r_high) to ``end(bounded)``."""
+
     def augment(bounded: BoundedMDP) -> BoundedMDP:
         low, high = end(bounded)
         return replace(bounded, r_low=frozen(low, np.float64), r_high=frozen(high, np.float64))
@@ -204,8 +250,20 @@ def augment_to(end: Callable[[BoundedMDP], tuple[Vector, Vector]]) -> Mutant:
     return lambda system: system.changed(augment=augment)
 
 
+def perturb_replacing(system: System) -> System:
+    """Replace the interval of s̄ by [η, 1] instead of intersecting with it."""
+
+    def perturb(bounded: BoundedMDP, eta: float, state: int) -> BoundedMDP:
+        moved = system.perturb(bounded, eta, state)
+        high = np.where(moved.succ == state, 1.0, moved.p_high)
+        return replace(moved, p_high=frozen(high, np.float64))
+
+    return system.changed(perturb=perturb)
+
+
 def perturb_by(eta: Callable[[float], float]) -> Mutant:
     """Return the mutant that perturbs by another η (0: not at all)."""
+
     def mutant(system: System) -> System:
         def perturb(bounded: BoundedMDP, asked: float, state: int) -> BoundedMDP:
             used = eta(asked)

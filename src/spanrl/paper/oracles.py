@@ -1,11 +1,11 @@
 """Slow, obviously right operators on dense arrays: what the fast ones are checked against.
 
-Nothing here imports kernels or planning. Every model, also a bounded-parameter one, becomes a :class:`Finite` MDP: the sets of
-a bounded MDP are polytopes and r + pᵀv is linear, so their vertices are all the extended actions that matter, and a
-randomised choice among vertices is any point of the set.
+Nothing here imports kernels or planning. Every model, also a bounded-parameter one, becomes a :class:`Finite` MDP: the
+sets of a bounded MDP are polytopes and r + pᵀv is linear, so their vertices are all the extended actions that matter,
+and a randomised choice among vertices is any point of the set.
 
-The companions are :mod:`spanrl.paper.oracles_sets` (inner maxima, vertices) and :mod:`spanrl.paper.oracles_chains` (gain,
-bias, diameter, constrained optimum).
+The companions are :mod:`spanrl.paper.oracles_sets` (inner maxima, vertices) and :mod:`spanrl.paper.oracles_chains`
+(gain, bias, diameter, constrained optimum).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Model = MDP | BoundedMDP
 
 @dataclass(frozen=True, eq=False)
 class Finite:
-    """A finite MDP: P [S, K, S], r [S, K], available [S, K]; ``action`` [S, K] is the action that extended action k stands for."""
+    """A finite MDP: P [S, K, S], r [S, K], available [S, K]; ``action`` [S, K] is what extended action k plays."""
 
     P: Vector
     r: Vector
@@ -42,19 +42,21 @@ class Finite:
 
 @lru_cache(maxsize=256)
 def finite(model: Model) -> Finite:
-    """Return ``model`` as a finite MDP; a bounded one gets an action for every (action, vertex, end of the reward interval)."""
+    """Return ``model`` as a finite MDP; a bounded one gets an action for every (action, vertex, end of B_r)."""
     if isinstance(model, MDP):
         P, r, available = model.to_dense()
         return Finite(P, r, available, np.broadcast_to(np.arange(model.n_actions), r.shape).copy())
     rows: list[list[tuple[Vector, float, int]]] = [[] for _ in range(model.n_states)]
     for i, (s, a) in enumerate(zip(model.pair_state, model.action, strict=True)):
-        ends = {float(model.r_low[i]), float(model.r_high[i])}
-        rows[int(s)] += [(p, r, int(a)) for p in pair_vertices(model, i) for r in sorted(ends)]
+        ends = sorted({float(model.r_low[i]), float(model.r_high[i])})
+        rows[int(s)] += [(p, end, int(a)) for p in pair_vertices(model, i) for end in ends]
     S, K = model.n_states, max(len(row) for row in rows)
-    dense = Finite(np.zeros((S, K, S)), np.zeros((S, K)), np.zeros((S, K), dtype=bool), np.zeros((S, K), dtype=np.int64))
+    dense = Finite(
+        np.zeros((S, K, S)), np.zeros((S, K)), np.zeros((S, K), dtype=bool), np.zeros((S, K), dtype=np.int64)
+    )
     for s, row in enumerate(rows):
-        for k, (p, r, a) in enumerate(row):
-            dense.P[s, k], dense.r[s, k], dense.available[s, k], dense.action[s, k] = p, r, True, a
+        for k, (p, end, a) in enumerate(row):
+            dense.P[s, k], dense.r[s, k], dense.available[s, k], dense.action[s, k] = p, end, True, a
     return dense
 
 
@@ -89,7 +91,7 @@ def span_bellman(model: Finite, v: Vector, c: float) -> Vector:
 
 
 def span_bellman_lp(model: Finite, v: Vector, c: float) -> tuple[Vector, Vector] | None:
-    """Return max over D(c, v) of L_d v, and a maximiser [S, K], by linear programming; None where D(c, v) = ∅ (App. A.2).
+    """Return max over D(c, v) of L_d v, and a maximiser [S, K], by an LP; None where D(c, v) = ∅ (App. A.2).
 
     Maximises Σ_s L_d v(s) over d ≥ 0 with Σ_k d(s, k) = 1 and m ≤ L_d v(s) ≤ m + c, where m is one more free variable.
     """
@@ -103,8 +105,12 @@ def span_bellman_lp(model: Finite, v: Vector, c: float) -> tuple[Vector, Vector]
     one = np.zeros_like(value)
     one[states, np.arange(states.size)] = 1.0
     result = linprog(
-        np.append(-q, 0.0), A_ub=np.vstack([least, most]), b_ub=np.concatenate([np.zeros(S), np.full(S, c)]), A_eq=one,
-        b_eq=np.ones(S), bounds=[(0, None)] * states.size + [(None, None)],
+        np.append(-q, 0.0),
+        A_ub=np.vstack([least, most]),
+        b_ub=np.concatenate([np.zeros(S), np.full(S, c)]),
+        A_eq=one,
+        b_eq=np.ones(S),
+        bounds=[(0, None)] * states.size + [(None, None)],
     )
     if not result.success:
         return None
@@ -118,9 +124,14 @@ def projection_distance_lp(v: Vector, c: float) -> float:
     S = v.size
     eye, one, zero = np.eye(S), np.ones((S, 1)), np.zeros((S, 1))
     # Variables z [S], lowest z, lowest z − v, and the span t of z − v, which is minimised.
-    constraints = np.block([
-        [-eye, one, zero, zero], [eye, -one, zero, zero], [-eye, zero, one, zero], [eye, zero, -one, -one],
-    ])
+    constraints = np.block(
+        [
+            [-eye, one, zero, zero],
+            [eye, -one, zero, zero],
+            [-eye, zero, one, zero],
+            [eye, zero, -one, -one],
+        ]
+    )
     limits = np.concatenate([np.zeros(S), np.full(S, c), -v, v])
     result = linprog(np.eye(S + 3)[-1], A_ub=constraints, b_ub=limits, bounds=[(None, None)] * (S + 2) + [(0, None)])
     assert result.success, result.message
@@ -128,26 +139,29 @@ def projection_distance_lp(v: Vector, c: float) -> float:
 
 
 def span_lp_gain(model: Finite, c: float) -> float:
-    """Return min g over g + h(s) − pᵀh ≥ r(s, a) and h(s) − h(s') ≤ c: the tempting but wrong programme (remark in App. A.2)."""
+    """Return min g over g + h(s) − pᵀh ≥ r(s, a), h(s) − h(s') ≤ c: the tempting but wrong LP (remark, App. A.2)."""
     S = model.n_states
     states, ks = np.nonzero(model.available)
     optimality = np.hstack([-np.ones((states.size, 1)), model.P[states, ks] - np.eye(S)[states]])
     differences = np.array([np.eye(S)[s] - np.eye(S)[x] for s in range(S) for x in range(S) if s != x]).reshape(-1, S)
     spans = np.hstack([np.zeros((len(differences), 1)), differences])
     result = linprog(
-        np.eye(S + 1)[0], A_ub=np.vstack([optimality, spans]),
-        b_ub=np.concatenate([-model.r[states, ks], np.full(len(differences), c)]), bounds=[(None, None)] * (S + 1),
+        np.eye(S + 1)[0],
+        A_ub=np.vstack([optimality, spans]),
+        b_ub=np.concatenate([-model.r[states, ks], np.full(len(differences), c)]),
+        bounds=[(None, None)] * (S + 1),
     )
     assert result.success, result.message
     return float(result.fun)
 
 
-def fixed_point(model: Finite, c: float = np.inf, tol: float = 1e-10, v: Vector | None = None, limit: int = 200_000) -> tuple[float, Vector]:
+def fixed_point(model: Finite, c: float = np.inf, tol: float = 1e-10, limit: int = 200_000) -> tuple[float, Vector]:
     """Return (g⁺, h⁺) of T_c h = h + g e to ``tol``, by averaged iteration v ← (v + T_c v)/2 (spec, fact 2).
 
-    The certificate is min(T_c v − v) ≤ g⁺ ≤ max(T_c v − v). Raises where it does not close, as on a multichain model with c = ∞.
+    The certificate is min(T_c v − v) ≤ g⁺ ≤ max(T_c v − v). Raises where it does not close, as on a multichain model
+    with c = ∞.
     """
-    h = np.zeros(model.n_states) if v is None else truncate(np.asarray(v, dtype=float), c)
+    h = np.zeros(model.n_states)
     for _ in range(limit):
         step = span_bellman(model, h, c) - h
         if span(step) <= tol:

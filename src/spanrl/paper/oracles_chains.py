@@ -1,6 +1,6 @@
 """Exact gain and bias of policies, optimal gains, hitting times and the constrained optimum, by dense linear algebra.
 
-Functions of a chain (P, r) work on floats and, given arrays of ``fractions.Fraction`` (dtype object), in exact arithmetic.
+Functions of a chain (P, r) work on floats and, given arrays of ``fractions.Fraction`` (dtype object), exactly.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from scipy.optimize import linprog
 from spanrl.paper.oracles import Finite, Vector
 
 Exact = NDArray[Any]
+
+DUST = 1e-14
+"""Probabilities of floats below this are rounding: they connect nothing."""
 
 
 def as_fractions(array: Any, max_denominator: int = 10**6) -> Exact:
@@ -44,7 +47,7 @@ def solve_linear(A: Exact, B: Exact) -> Exact:
 def recurrent_classes(P: Exact) -> list[list[int]]:
     """Return the recurrent classes of a chain, by transitive closure."""
     S = len(P)
-    reach = (np.array(P > 0, dtype=bool) | np.eye(S, dtype=bool)).astype(np.int64)
+    reach = (np.array(P > (0 if P.dtype == object else DUST), dtype=bool) | np.eye(S, dtype=bool)).astype(np.int64)
     for _ in range(S.bit_length()):
         reach = (reach @ reach > 0).astype(np.int64)
     both = reach * reach.T
@@ -113,11 +116,12 @@ def optimal_gain_lp(model: Finite) -> Vector:
 
 def optimal_gain_enumeration(model: Finite) -> Vector:
     """Return g*(s) as the best gain of all deterministic decision rules."""
-    return np.max([evaluate(*decision(model, probs))[0] for probs in deterministic_rules(model)], axis=0)
+    gains = [evaluate(*decision(model, probs))[0] for probs in deterministic_rules(model)]
+    return np.asarray(np.max(gains, axis=0))
 
 
 def hitting_times(model: Finite, target: int) -> Vector:
-    """Return the least expected number of steps to ``target``, [S], by linear programming; inf where it cannot be reached surely."""
+    """Return the least expected number of steps to ``target``, [S], by an LP; inf if some state cannot reach it."""
     S = model.n_states
     edge = (model.P * model.available[..., None]).sum(axis=1) > 0
     reach = (edge | np.eye(S, dtype=bool)).astype(np.int64)
@@ -127,7 +131,9 @@ def hitting_times(model: Finite, target: int) -> Vector:
         return np.where(np.arange(S) == target, 0.0, np.inf)
     states, ks = np.nonzero(model.available)
     bounds = [(0.0, 0.0 if s == target else None) for s in range(S)]
-    result = linprog(-np.ones(S), A_ub=np.eye(S)[states] - model.P[states, ks], b_ub=np.ones(states.size), bounds=bounds)
+    result = linprog(
+        -np.ones(S), A_ub=np.eye(S)[states] - model.P[states, ks], b_ub=np.ones(states.size), bounds=bounds
+    )
     assert result.success, result.message
     return np.asarray(result.x)
 
@@ -149,6 +155,7 @@ def all_rows(model: Finite) -> Vector:
 
 def policy_grid(model: Finite, n: int) -> Iterator[Vector]:
     """Yield randomised decision rules whose probabilities are multiples of 1/n."""
+
     def simplex(k: int) -> list[tuple[int, ...]]:
         if k == 1:
             return [(n,)]
@@ -163,7 +170,7 @@ def policy_grid(model: Finite, n: int) -> Iterator[Vector]:
 
 
 def constrained_optimum(model: Finite, c: float, n: int, slack: float = 1e-9) -> tuple[float, Vector | None]:
-    """Return the best gain, and its rule, over the grid of policies with constant gain and sp(h) ≤ c (−inf, None if there is none)."""
+    """Return the best gain over a grid of policies with constant gain and sp(h) ≤ c, and its rule (else −inf, None)."""
     rules = np.array(list(policy_grid(model, n)))
     P, r = np.einsum("nsk,skx->nsx", rules, model.P), np.einsum("nsk,sk->ns", rules, model.r)
     S = model.n_states

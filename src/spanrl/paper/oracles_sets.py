@@ -1,4 +1,4 @@
-"""Inner maxima over boxes and L1 balls of distributions: by linear programming, by the O(S) rule, and the sets' vertices."""
+"""Inner maxima over boxes and L1 balls of distributions: by an LP, by the O(S) rule, and the sets' vertices."""
 
 from __future__ import annotations
 
@@ -49,20 +49,24 @@ def max_box_lp(v: Vector, low: Vector, high: Vector) -> float:
 
 
 def max_ball_lp(v: Vector, centre: Vector, radius: float) -> float:
-    """Return max{pᵀv : p ≥ 0, Σp = 1, ‖p − centre‖₁ ≤ radius} by linear programming, with d ≥ |p − centre| as variables."""
+    """Return max{pᵀv : p ≥ 0, Σp = 1, ‖p − centre‖₁ ≤ radius} by an LP with d ≥ |p − centre| as variables."""
     S = v.size
     eye, zero = np.eye(S), np.zeros(S)
     upper = np.block([[eye, -eye], [-eye, -eye], [zero[None], np.ones((1, S))]])
     result = linprog(
-        np.concatenate([-v, zero]), A_ub=upper, b_ub=np.concatenate([centre, -centre, [radius]]),
-        A_eq=np.concatenate([np.ones(S), zero])[None], b_eq=[1.0], bounds=[(0, None)] * (2 * S),
+        np.concatenate([-v, zero]),
+        A_ub=upper,
+        b_ub=np.concatenate([centre, -centre, [radius]]),
+        A_eq=np.concatenate([np.ones(S), zero])[None],
+        b_eq=[1.0],
+        bounds=[(0, None)] * (2 * S),
     )
     assert result.success, result.message
     return float(-result.fun)
 
 
 def max_box_greedy(v: Vector, low: Vector, high: Vector) -> Vector:
-    """Return a maximiser p of pᵀv over a box: start at the lower ends, hand out the rest from the best state down (App. E)."""
+    """Return a maximiser of pᵀv over a box: start at the lower ends, fill up from the best state down (App. E)."""
     p = low.copy()
     for s in np.argsort(-v, kind="stable"):
         p[s] += min(high[s] - p[s], max(0.0, 1.0 - p.sum()))
@@ -96,7 +100,7 @@ def box_vertices(low: Vector, high: Vector) -> Vector:
 
 
 def ball_vertices(centre: Vector, radius: float) -> Vector:
-    """Return the vertices [n, S] of {p ≥ 0, Σp = 1, ‖p − centre‖₁ ≤ radius}; each makes S − 1 inequalities tight. For S ≤ 4."""
+    """Return the vertices [n, S] of {p ≥ 0, Σp = 1, ‖p − centre‖₁ ≤ radius}: S − 1 inequalities tight. For S ≤ 4."""
     S = centre.size
     signs = np.array([sign for sign in product((-1.0, 1.0), repeat=S) if abs(sum(sign)) < S]).reshape(-1, S)
     left = np.vstack([-np.eye(S), signs])

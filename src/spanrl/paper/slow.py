@@ -33,7 +33,7 @@ def mixture_weight(high: Vector, low: Vector, top: float) -> Vector:
 
 def lowest_action(q: Vector) -> Index:
     """Return the minimal extended action of each row of ``q`` (−inf where there is none)."""
-    return np.where(np.isneginf(q), np.inf, q).argmin(axis=1)
+    return np.asarray(np.where(np.isneginf(q), np.inf, q).argmin(axis=1))
 
 
 def step_bracket(step: Vector) -> tuple[float, float]:
@@ -84,7 +84,9 @@ class _Planner:
         P, r = self.span_greedy(model, v, c, sense=sense).optimistic
         return np.asarray(r + P @ v)
 
-    def span_greedy(self, model: Model, v: Vector, c: float, *, policy: str = "mixture", sense: str = "optimistic") -> Greedy:
+    def span_greedy(
+        self, model: Model, v: Vector, c: float, *, policy: str = "mixture", sense: str = "optimistic"
+    ) -> Greedy:
         dense, rows = finite(model), np.arange(model.n_states)
         q = oracles.q_values(dense, np.asarray(v, dtype=float))
         best, worst = q.argmax(axis=1), self.parts.lowest(q)
@@ -99,9 +101,20 @@ class _Planner:
         return Greedy(Policy(probs), w, low <= top, high > top, (csr_array(P), r))
 
     def solve(
-        self, model: Model, *, span_bound: float = np.inf, tol: float = 1e-6, sense: str = "optimistic", method: str = "auto",
-        v_init: Vector | None = None, ref_state: int = 0, damping: float | None = None, contraction: float | None = None,
-        policy: str = "mixture", max_sweeps: int | None = None, on_fail: str = "raise",
+        self,
+        model: Model,
+        *,
+        span_bound: float = np.inf,
+        tol: float = 1e-6,
+        sense: str = "optimistic",
+        method: str = "auto",
+        v_init: Vector | None = None,
+        ref_state: int = 0,
+        damping: float | None = None,
+        contraction: float | None = None,
+        policy: str = "mixture",
+        max_sweeps: int | None = None,
+        on_fail: str = "raise",
     ) -> Solution:
         v = self.clip_span(np.zeros(model.n_states) if v_init is None else v_init, span_bound)
         gamma = contraction or 0.0
@@ -120,12 +133,23 @@ class _Planner:
             raise NotConvergedError(f"slow: the bracket is still {span(step):g} wide after {n + 1} sweeps.", solution)
         return solution
 
-    def _solution(self, model: Model, v: Vector, c: float, step: Vector, n: int, done: bool, policy: str, ref: int) -> Solution:
+    def _solution(
+        self, model: Model, v: Vector, c: float, step: Vector, n: int, done: bool, policy: str, ref: int
+    ) -> Solution:
         rule = self.span_greedy(model, v, c, policy=policy)
         low, high = self.parts.bracket(step)
         return Solution(
-            rule.policy, (low + high) / 2, (low, high), v - v[ref], span(v), n, span(step), done, bool(rule.feasible.all()),
-            rule.truncated, lambda: rule.optimistic,
+            rule.policy,
+            (low + high) / 2,
+            (low, high),
+            v - v[ref],
+            span(v),
+            n,
+            span(step),
+            done,
+            bool(rule.feasible.all()),
+            rule.truncated,
+            lambda: rule.optimistic,
         )
 
 
@@ -149,7 +173,7 @@ def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
 
 
 def analyse(mdp: MDP, **_: Any) -> Analysis:
-    """Analyse an MDP by the oracles: optimal gains by linear programming, bias by averaged iteration, diameter by LPs."""
+    """Analyse an MDP by the oracles: gains and diameter by linear programming, bias by averaged iteration."""
     dense = finite(mdp)
     gains = oracles_chains.optimal_gain_lp(dense)
     constant = span(gains) <= 1e-9
@@ -157,15 +181,30 @@ def analyse(mdp: MDP, **_: Any) -> Analysis:
     rule = Policy.deterministic(oracles.q_values(dense, bias).argmax(axis=1), mdp.n_actions)
     kind = "communicating" if np.isfinite(D := oracles_chains.diameter(dense)) else "weakly communicating"
     return Analysis(
-        mdp.n_states, mdp.n_actions, mdp.n_pairs, mdp.max_support, kind if constant else "multichain",
-        float(gains.mean()) if constant else None, gains, bias, span(bias) if constant else None, D, rule,
+        mdp.n_states,
+        mdp.n_actions,
+        mdp.n_pairs,
+        mdp.max_support,
+        kind if constant else "multichain",
+        float(gains.mean()) if constant else None,
+        gains,
+        bias,
+        span(bias) if constant else None,
+        D,
+        rule,
     )
 
 
 def slow_system(system: System, **parts: Any) -> System:
-    """Return a system whose planning is the slow one with some :class:`Parts` replaced; the rest is that of ``system``."""
+    """Return a system that plans with the slow planner, some :class:`Parts` replaced; the rest is ``system``'s."""
     planner = _Planner(Parts(**parts))
     return system.changed(
-        bellman=planner.bellman, clip_span=planner.clip_span, span_bellman=planner.span_bellman, solve=planner.solve,
-        span_policy_bellman=planner.span_policy_bellman, span_greedy=planner.span_greedy, evaluate=evaluate, analyse=analyse,
+        bellman=planner.bellman,
+        clip_span=planner.clip_span,
+        span_bellman=planner.span_bellman,
+        solve=planner.solve,
+        span_policy_bellman=planner.span_policy_bellman,
+        span_greedy=planner.span_greedy,
+        evaluate=evaluate,
+        analyse=analyse,
     )

@@ -36,9 +36,16 @@ class System:
         import spanrl
 
         return cls(
-            bellman=spanrl.bellman, clip_span=spanrl.clip_span, span_bellman=spanrl.span_bellman,
-            span_policy_bellman=spanrl.span_policy_bellman, span_greedy=spanrl.span_greedy, solve=spanrl.solve,
-            evaluate=spanrl.evaluate, analyse=spanrl.analyse, augment=BoundedMDP.augment, perturb=BoundedMDP.perturb,
+            bellman=spanrl.bellman,
+            clip_span=spanrl.clip_span,
+            span_bellman=spanrl.span_bellman,
+            span_policy_bellman=spanrl.span_policy_bellman,
+            span_greedy=spanrl.span_greedy,
+            solve=spanrl.solve,
+            evaluate=spanrl.evaluate,
+            analyse=spanrl.analyse,
+            augment=BoundedMDP.augment,
+            perturb=BoundedMDP.perturb,
             make=spanrl.make,
         )
 

@@ -16,13 +16,12 @@ _FIRST_LOOK = 16  # sweeps before the first look at the speed; then at every dou
 _STALL = 0.9  # narrowing by less than this factor while the sweeps doubled: dampen
 _HARD_STALL = 0.999  # the same, once damped: slow mixing is no reason to dampen more
 _DAMPINGS = (1.0, 0.9, 0.5)
-_DEAD = 1.0 - 1e-6  # narrowing by less than this: nothing is gained any more
-_DEAD_AFTER = 4096
 _SLOW = 300  # predicted sweeps above which freezing the actions pays
 _HAND_OVER = 50_000  # predicted sweeps above which a direct solution of a small model is cheaper
 _DIRECT_STATES = 1000
 _INNER = 1000  # most sweeps over frozen actions before they are chosen anew
 _PATIENCE = 60  # full sweeps without halving the bracket before freezing is given up
+_ROUNDING = 1.4e-14  # a bracket this narrow, in units of v, is noise
 
 
 class Iteration:
@@ -39,11 +38,11 @@ class Iteration:
         gamma: float | None,
         max_sweeps: int,
     ) -> None:
-        """Start at v."""
+        """Start at v, which is changed in place."""
         self.problem, self.v, self.u = problem, v, np.empty_like(v)
         self.c, self.tol, self.s_ref, self.max_sweeps = c, tol, s_ref, max_sweeps
         self.lo, self.hi, self.sweeps = -inf, inf, 0
-        self.converged = self.stalled = self.handed_over = False
+        self.converged = self.at_rounding = self.handed_over = False
         self._damping, self._fixed = damping or 1.0, damping is not None
         self._gamma, self._extra = gamma or 0.0, -1.0 if gamma else 0.0
         # a kernel call is to last 0.1 s at the most, at about 5 ns an entry: Ctrl-C is seen in between
@@ -54,53 +53,54 @@ class Iteration:
         """The width of the gain bracket."""
         return self.hi - self.lo
 
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.converged or self.sweeps >= self.max_sweeps
+
     def run(self, *, adapt: bool, may_hand_over: bool) -> None:
-        """Iterate until the bracket closes, changing to frozen policies or a direct method where ``adapt`` allows it."""
+        """Iterate until the bracket closes.
+
+        With ``adapt`` slow mixing is met with frozen policies; with ``may_hand_over`` a small model that would take very long is left
+        to a direct method, and ``handed_over`` says so.
+        """
         look, before = self.sweeps + _FIRST_LOOK, inf
-        while True:
+        while not self.over:
             self._sweep_to(min(look, self.max_sweeps))
-            if self.converged or self.sweeps >= self.max_sweeps:
-                return
-            if before < inf and self._gamma == 0.0:
-                if self._give_up(before, look):
+            if before < inf and self._gamma == 0.0 and not self.over:
+                if self._hopeless(before):
                     return
-                predicted = self._predicted(self.width / before, look // 2)
-                if (
-                    not self._dampen(before)
-                    and may_hand_over
-                    and predicted > _HAND_OVER
-                    and self.problem.n_states <= _DIRECT_STATES
-                ):
+                predicted = self._predicted(before, look // 2)
+                damped = self._dampen(before)
+                if not damped and may_hand_over and predicted > _HAND_OVER and self.problem.n_states <= _DIRECT_STATES:
                     self.handed_over = True
                     return
-                if adapt and _SLOW < predicted < inf and self.problem.n_pairs > self.problem.n_states:
-                    self.run_modified()
-                    return
-            before, look = self.width, 2 * look
+                if adapt and predicted > _SLOW and self.problem.n_pairs > self.problem.n_states:
+                    self._alternate()
+                    adapt = False
+            before, look = self.width, 2 * max(look, self.sweeps)
 
     def run_modified(self) -> None:
-        """Alternate one full sweep with sweeps over the actions it chose."""
+        """Alternate full sweeps with frozen policies first; iterate plainly where that does not close the bracket."""
+        self._alternate()
+        self.run(adapt=False, may_hand_over=False)
+
+    def certify(self, v: Vector) -> None:
+        """Go to v, apply F once and test the bracket."""
+        self.v[:] = v
+        self._test(self.problem.backup(self.v))
+
+    def _alternate(self) -> None:
+        """Alternate one full sweep with sweeps over the actions it chose, as long as that halves the bracket now and then."""
         best, since = inf, 0
-        while self.sweeps < self.max_sweeps:
+        while not self.over and since <= _PATIENCE:
             value, pairs = self.problem.best(self.v)
             if self._test(value):
                 return
             since = 0 if self.width <= best / 2 else since + 1
             best = min(best, self.width)
-            if since > _PATIENCE:
-                break
             relax(self.v, self.u, self._damping, self.s_ref)
             self._sweep_frozen(pairs)
-        self._sweep_rest()
-
-    def restart(self, v: Vector) -> None:
-        """Go on from another vector."""
-        self.v[:] = v
-        self.handed_over = False
-
-    def certify(self) -> None:
-        """Apply F once at v and test the bracket."""
-        self._test(self.problem.backup(self.v))
 
     def _test(self, value: Vector) -> bool:
         """Take ``value`` = Lv as one full sweep."""
@@ -115,7 +115,6 @@ class Iteration:
         """Run full sweeps until ``target`` sweeps are done or the bracket closes."""
         p = self.problem
         while self.sweeps < target and not self.converged:
-            budget = min(self._budget, target - self.sweeps)
             n, self.lo, self.hi, self._extra, self.converged = value_iteration(
                 p.arrays,
                 p.reward,
@@ -129,22 +128,22 @@ class Iteration:
                 self._gamma,
                 self._damping,
                 self.s_ref,
-                budget,
+                min(self._budget, target - self.sweeps),
             )
             self.sweeps += n
 
     def _sweep_frozen(self, pairs: NDArray[np.int64]) -> None:
         """Sweep over the chosen actions alone until their own bracket is ten times narrower, or for a while."""
-        frozen = self.problem.restricted(pairs)
+        p = self.problem.restricted(pairs)
         tol = max(self.width / 10, self.tol / 2)
         left = min(_INNER, self.max_sweeps - self.sweeps)
         damping = min(self._damping, _DAMPINGS[1])  # a frozen policy may well be periodic
         while left > 0:
             n, _, _, _, done = value_iteration(
-                frozen.arrays,
-                frozen.reward,
-                frozen.sign,
-                frozen.workspace,
+                p.arrays,
+                p.reward,
+                p.sign,
+                p.workspace,
                 self.v,
                 self.u,
                 self.c,
@@ -158,12 +157,6 @@ class Iteration:
             self.sweeps += n
             left = 0 if done else left - n
 
-    def _sweep_rest(self) -> None:
-        """Leave frozen policies: plain damped iteration for what remains."""
-        if not self._fixed:
-            self._damping = _DAMPINGS[1]
-        self.run(adapt=False, may_hand_over=False)
-
     def _dampen(self, before: float) -> bool:
         """Lower the damping where the bracket stalls; False where there is nothing to lower."""
         stalls = self.width > (_STALL if self._damping == 1.0 else _HARD_STALL) * before
@@ -172,15 +165,15 @@ class Iteration:
         self._damping = _DAMPINGS[_DAMPINGS.index(self._damping) + 1]
         return True
 
-    @staticmethod
-    def _predicted(ratio: float, n: int) -> float:
-        """Return how many sweeps halve the bracket forty times at the speed seen: infinite where it does not narrow."""
-        return inf if ratio >= _DEAD else 28.0 * n / -log(max(ratio, 1e-300))
+    def _predicted(self, before: float, n: int) -> float:
+        """Return how many more sweeps the bracket needs at the speed of the last n: infinite where it does not narrow."""
+        ratio = self.width / before
+        return inf if ratio >= 1.0 else n * log(self.width / self.tol) / -log(ratio)
 
-    def _give_up(self, before: float, look: int) -> bool:
-        """Tell whether going on is useless: the bracket is dead, or the gains of two parts of the model are certified to differ."""
-        dead = self.width > _DEAD * before
-        if dead and self.c == inf and self._damping < 1.0 and gain_gap(self.problem, self.v) is not None:
-            return True
-        self.stalled = dead and look >= _DEAD_AFTER and (self._damping == _DAMPINGS[-1] or self._fixed)
-        return self.stalled
+    def _hopeless(self, before: float) -> bool:
+        """Tell whether going on is useless: only noise is left, or the gains of two parts of the model are certified to differ."""
+        size = float(np.abs(self.u).max() + np.abs(self.problem.reward).max())
+        self.at_rounding = self.width <= _ROUNDING * size
+        flat = self.width > _HARD_STALL * before
+        certified = flat and self.c == inf and self._damping < 1.0 and gain_gap(self.problem, self.v) is not None
+        return self.at_rounding or certified

@@ -89,21 +89,22 @@ def solve(
         else clip_span(checks.vector("solve", "v_init", v_init, problem.n_states), c)
     )
     iteration = Iteration(problem, v.copy(), c, tol, ref_state, damping, contraction, max_sweeps)
-    direct = isinstance(model, MDP) and c == inf
+    gains = None
     if method == "policy-iteration":
-        _solve_directly(model, iteration, None if v_init is None else v)
+        gains = _solve_directly(model, iteration, None if v_init is None else v)
     elif method == "modified-policy-iteration":
         iteration.run_modified()
     else:
-        iteration.run(adapt=method == "auto", may_hand_over=method == "auto" and direct)
+        auto = method == "auto"
+        iteration.run(adapt=auto, may_hand_over=auto and isinstance(model, MDP) and c == inf)
         if iteration.handed_over:
-            _solve_directly(model, iteration, iteration.v)
-            if not iteration.converged:
+            gains = _solve_directly(model, iteration, iteration.v)
+            if not iteration.converged and span(gains) <= tol:
                 iteration.run(adapt=True, may_hand_over=False)
     solution = _solution(model, iteration, c, policy, sense)
     if solution.converged or on_fail == "return":
         return solution
-    raise _failure(solution, iteration, c, tol)
+    raise _failure(solution, iteration, gains)
 
 
 def scopt(model: Model, span_bound: float, **options: Any) -> Solution:
@@ -133,11 +134,12 @@ def gain_curve(model: Model, span_bounds: Sequence[float] | Vector, **options: A
     return np.array(gains)
 
 
-def _solve_directly(model: Model, iteration: Iteration, v: Vector | None) -> None:
-    """Replace the iterate by the bias of an optimal policy, then let one plain sweep certify it."""
+def _solve_directly(model: Model, iteration: Iteration, v: Vector | None) -> Vector:
+    """Go to the bias of an optimal policy and let one plain sweep certify it; return the gain of each state."""
     assert isinstance(model, MDP)
-    iteration.restart(policy_iteration(model, v).bias)
-    iteration.certify()
+    optimum = policy_iteration(model, v)
+    iteration.certify(optimum.bias)
+    return optimum.gain
 
 
 def _check_options(
@@ -194,21 +196,21 @@ def _solution(model: Model, iteration: Iteration, c: float, policy: str, sense: 
     )
 
 
-def _failure(solution: Solution, iteration: Iteration, c: float, tol: float) -> NotConvergedError:
-    low, high = solution.gain_bounds
-    if c == inf:
-        gap = gain_gap(iteration.problem, iteration.v)
-        if gap is not None:
-            better, worse, g_high, g_low = gap
-            return MultichainError(
-                f"solve: the optimal gain is not constant: at least {g_high:.9g} from state {better}, at most {g_low:.9g} "
-                f"from state {worse}. "
-                "Use analyse() for the gain of each state, or a finite span_bound.",
-                solution,
-            )
-    why = "it stopped narrowing (rounding limits it)" if iteration.stalled else "max_sweeps is reached"
+def _failure(solution: Solution, iteration: Iteration, gains: Vector | None) -> NotConvergedError:
+    """Say why the bracket did not close: the gain differs between states, rounding, or too few sweeps."""
+    tol, (low, high) = iteration.tol, solution.gain_bounds
+    gap = gain_gap(iteration.problem, iteration.v) if iteration.c == inf else None
+    if gains is not None and span(gains) > tol:
+        gap = int(np.argmax(gains)), int(np.argmin(gains)), float(gains.max()), float(gains.min())
+    if gap is not None:
+        better, worse, g_high, g_low = gap
+        return MultichainError(
+            f"solve: the optimal gain is not constant: at least {g_high:.9g} from state {better}, at most {g_low:.9g} from state "
+            f"{worse}. Use analyse() for the gain of each state, or a finite span_bound.",
+            solution,
+        )
+    why = "rounding allows no less. Raise tol" if iteration.at_rounding else "max_sweeps is reached. Raise max_sweeps or tol"
     return NotConvergedError(
-        f"solve: not converged after {solution.sweeps} sweeps: the gain is in [{low:.9g}, {high:.9g}], wider than tol = {tol:g}; {why}. "
-        "Raise tol or max_sweeps.",
+        f"solve: not converged after {solution.sweeps} sweeps: the gain is in [{low:.9g}, {high:.9g}], wider than tol = {tol:g}; {why}.",
         solution,
     )

@@ -11,7 +11,16 @@ from importlib.resources import files
 
 from spanrl.paper.claims.base import PAPER, QUICK, SMOKE, Claim, Outcome, Scale
 
-_MODULES = ("evaluation", "constrained", "truncation", "span_operator", "feasibility", "counterexamples", "sets", "guarantees")
+_MODULES = (
+    "evaluation",
+    "constrained",
+    "truncation",
+    "span_operator",
+    "feasibility",
+    "counterexamples",
+    "sets",
+    "guarantees",
+)
 
 __all__ = ["PAPER", "QUICK", "SMOKE", "Claim", "Outcome", "Scale", "all_claims", "expected_verdicts"]
 

@@ -22,7 +22,7 @@ SOLVED = 1e-8
 
 
 def gaps_L2(system: System, mdp: MDP, c: float) -> Gaps:
-    """Return how far ScOpt's policy on the two-state MDP is from x = 1, y = (1 − c)/(1 + c), gain c, span c (Lemma 2)."""
+    """Return how far ScOpt's two-state policy is from x = 1, y = (1 − c)/(1 + c), gain c, span c (Lemma 2)."""
     found = system.solve(mdp, span_bound=c, tol=1e-10)
     evaluation = system.evaluate(mdp, found.policy)
     return {
@@ -45,20 +45,22 @@ def check_L2(system: System, scale: Scale) -> Outcome:
         inside = {policy: g for policy, (g, h) in values.items() if abs(h) <= c}
         ledger.true("no policy of the grid within the bound has a larger gain", max(inside.values()) <= c)
         pure = {policy: g for policy, g in inside.items() if all(p in {0, 1} for p in policy)}
-        ledger.true("the deterministic ones within the bound are (0, 1) and (1, 1)", set(pure) == {(0, 1), (1, 1)})
-        ledger.true("they have gains ½ and 0, less than c", sorted(pure.values()) == [0, Fraction(1, 2)] and c > Fraction(1, 2))
+        ledger.true(
+            "the deterministic ones within the bound are (0, 1) with gain ½ and (1, 1) with gain 0",
+            {(int(x), int(y)): g for (x, y), g in pure.items()} == {(0, 1): Fraction(1, 2), (1, 1): Fraction(0)},
+        )
         ledger.gaps(gaps_L2(system, mdp, float(c)), SOLVED)
     ledger.note("span bounds", [float(c) for c in BOUNDS])
     return ledger.outcome()
 
 
 def check_L3(system: System, scale: Scale) -> Outcome:
-    """Check, on a grid of policies within the span bound, that the best gains in s0 and in s1 belong to different policies."""
+    """Check, on a grid of policies within the bound, that the best gains in s0 and s1 belong to different ones."""
     ledger, mdp = Ledger(), system.make("two-state").mdp
     steps = np.linspace(0.0, 1.0, 21)
+    grid = [system.evaluate(mdp, two_state_policy(x, y)) for x in steps for y in steps]
     for c in map(float, BOUNDS):
-        policies = [(x, y) for x in steps for y in steps] + [(1.0, (1 - c) / (1 + c))]
-        found = [system.evaluate(mdp, two_state_policy(x, y)) for x, y in policies]
+        found = [*grid, system.evaluate(mdp, two_state_policy(1.0, (1 - c) / (1 + c)))]
         gains = np.array([e.gain for e in found if e.span <= c + EXACT])
         best = gains.max(axis=0)
         ledger.within("the best gain in s0 is c", abs(best[0] - c))
@@ -66,7 +68,9 @@ def check_L3(system: System, scale: Scale) -> Outcome:
         shortfall = np.max(best - gains, axis=1).min()
         ledger.within("least shortfall of a single policy is 1 − c or c − ½", abs(shortfall - min(1 - c, c - 0.5)))
         ledger.count("bounds without a dominating policy", shortfall > EXACT)
-    ledger.true("there is never a dominating policy", ledger.numbers["bounds without a dominating policy"] == len(BOUNDS))
+    ledger.true(
+        "there is never a dominating policy", ledger.numbers["bounds without a dominating policy"] == len(BOUNDS)
+    )
     return ledger.outcome()
 
 
@@ -104,16 +108,27 @@ def check_P1(system: System, scale: Scale) -> Outcome:
 def gaps_L5(system: System, mdp: MDP, old: Vector, new: Vector) -> Gaps:
     """Return the excess over the perturbation bounds between two policies of a unichain MDP (Lemma 13, App. A.1).
 
-    ‖μ − μ̂‖₁ ≤ ‖P − P̂‖_{∞,1} ‖H_P̂‖_{∞,1}; |g − ĝ| ≤ ‖r − r̂‖_∞ + ½ sp(r̂) ‖μ − μ̂‖₁, where the norm of H is its largest row sum.
+    ‖μ − μ̂‖₁ ≤ ‖P − P̂‖_{∞,1} ‖H_P̂‖_{∞,1} and |g − ĝ| ≤ ‖r − r̂‖_∞ + ½ sp(r̂) ‖μ − μ̂‖₁;
+    the norm is the largest row sum.
     """
     (P, r), (P_hat, r_hat) = (oracles_chains.decision(finite(mdp), probs) for probs in (new, old))
     bound = row_sum(P - P_hat) * row_sum(oracles_chains.deviation_matrix(P_hat))
-    mu, mu_hat = oracles_chains.stationary_matrix(P)[0], oracles_chains.stationary_matrix(P_hat)[0]
+    mu, mu_hat = stationary(system, mdp, new), stationary(system, mdp, old)
     gains = [system.evaluate(mdp, Policy(probs)).gain for probs in (new, old)]
     return {
         "‖μ − μ̂‖₁": float(np.abs(mu - mu_hat).sum()) - bound,
         "|g − ĝ|": float(np.abs(gains[0] - gains[1]).max() - np.abs(r - r_hat).max() - span(r_hat) / 2 * bound),
     }
+
+
+def stationary(system: System, mdp: MDP, probs: Vector) -> Vector:
+    """Return the stationary distribution of a unichain policy: μ(s) is its gain where s alone pays 1."""
+    P, _, available = mdp.to_dense()
+    pays = [
+        MDP.from_dense(P, np.repeat(one[:, None], mdp.n_actions, axis=1), available=available)
+        for one in np.eye(mdp.n_states)
+    ]
+    return np.array([system.evaluate(paying, Policy(probs)).gain[0] for paying in pays])
 
 
 def row_sum(A: Vector) -> float:
@@ -129,13 +144,15 @@ def modulus(system: System, mdp: MDP, old: Vector, new: Vector, n: int) -> float
 
 
 def check_L5(system: System, scale: Scale) -> Outcome:
-    """Check the perturbation bound, that jumps along paths of policies halve with the step, and that max |H_ij| is too small."""
+    """Check the perturbation bound, that jumps along paths halve with the step, and that max |H_ij| is too small."""
     rng, ledger = generator("L5"), Ledger()
-    for _ in range(scale.instances):
+    for i in range(scale.instances):
         mdp = random_mdp(rng, positive=True)
         old, new = random_policy(rng, mdp), random_policy(rng, mdp)
         near = old + 10 ** rng.uniform(-3, 0) * (new - old)
         ledger.gaps(gaps_L5(system, mdp, old, near))
+        if i % 3:
+            continue
         coarse, fine = modulus(system, mdp, old, new, 32), modulus(system, mdp, old, new, 64)
         ledger.within("jumps of half the step ≤ 0.7 · jumps", fine - 0.7 * coarse)
         ledger.count("paths along which gain or span move", coarse > 1e-3)
@@ -145,16 +162,19 @@ def check_L5(system: System, scale: Scale) -> Outcome:
     ledger.equal("‖μ − μ̂‖₁, two states", np.abs(oracles_chains.stationary_matrix(lean)[0] - 0.5).sum(), moved)
     ledger.equal("bound with the row sums of H", row_sum(lean - even) * row_sum(H), moved)
     ledger.equal("bound with max |H_ij| (too small)", row_sum(lean - even) * np.abs(H).max(), moved / 2)
-    jump = modulus(system, system.make("two-state").mdp, np.eye(2)[[1, 1]], np.full((2, 2), 0.5), 1024)
+    jump = modulus(system, system.make("two-state").mdp, np.eye(2)[[1, 1]], np.full((2, 2), 0.5), 128)
     ledger.true("without unichain there is a jump: two-state, x = y → 0", jump > 0.2)
     return ledger.outcome(needs=("paths along which gain or span move",))
 
 
 CLAIMS = (
     Claim(
-        id="L2", title="Under a span bound the best policy can be randomised", place="Lemma 2, Sec. 4",
-        statement="Two-state, ½ < c < 1: the best policy with constant gain and span ≤ c is x = 1, y = (1 − c)/(1 + c), with gain c and "
-        "span c, and ScOpt finds it; the deterministic policies within the bound are (0, 1) and (1, 1), with gains ½ and 0.",
+        id="L2",
+        title="Under a span bound the best policy can be randomised",
+        place="Lemma 2, Sec. 4",
+        statement="Two-state, ½ < c < 1: the best policy with constant gain and span ≤ c is x = 1, y = (1 − c)/(1 + "
+        "c), with gain c and span c, and ScOpt finds it; the deterministic policies within the bound are "
+        "(0, 1) and (1, 1), with gains ½ and 0.",
         tolerance=f"exact in fractions (grid of 1/60); {SOLVED:g} for the solver at tol = 1e-10.",
         check=check_L2,
         mutants={
@@ -165,8 +185,11 @@ CLAIMS = (
         },
     ),
     Claim(
-        id="L3", title="No policy dominates when the gain may vary between states", place="Lemma 3, Sec. 4",
-        statement="Two-state, ½ < c < 1: among all policies with span ≤ c the best gain is c in s0 and 1 in s1, and no policy has both.",
+        id="L3",
+        title="No policy dominates when the gain may vary between states",
+        place="Lemma 3, Sec. 4",
+        statement="Two-state, ½ < c < 1: among all policies with span ≤ c the best gain is c in s0 and 1 in s1, and "
+        "no policy has both.",
         tolerance=f"{EXACT:g}; grid of 1/20 and the policy of L2.",
         check=check_L3,
         mutants={
@@ -175,9 +198,11 @@ CLAIMS = (
         },
     ),
     Claim(
-        id="P1", title="The relaxation of REGAL.C", place="Proposition 1, Sec. 3.2",
-        statement="g⁺ of a set of MDPs is at least g*_M for every member M with constant optimal gain and sp(h*_M) ≤ c. "
-        "Differs from the paper: its proof needs some, not every, optimal policy in Π_c.",
+        id="P1",
+        title="The relaxation of REGAL.C",
+        place="Proposition 1, Sec. 3.2",
+        statement="g⁺ of a set of MDPs is at least g*_M for every member M with constant optimal gain and sp(h*_M) ≤ "
+        "c. Differs from the paper: its proof needs some, not every, optimal policy in Π_c.",
         tolerance=f"{EXACT:g} on the upper end of the bracket.",
         check=check_P1,
         mutants={
@@ -187,9 +212,12 @@ CLAIMS = (
         },
     ),
     Claim(
-        id="L5", title="Unichain: gain and span of the bias are continuous in the policy", place="Lemmas 4 and 13, Sec. 4; App. A.1",
-        statement="In a unichain MDP gain and span move continuously with the policy, and ‖μ − μ̂‖₁ ≤ ‖P − P̂‖ ‖H_P̂‖. Differs from the "
-        "paper: H needs the norm of row sums; with max |H_ij| the bound fails (two states: 0.2 against 0.1).",
+        id="L5",
+        title="Unichain: gain and span of the bias are continuous in the policy",
+        place="Lemmas 4 and 13, Sec. 4; App. A.1",
+        statement="In a unichain MDP gain and span move continuously with the policy, and ‖μ − μ̂‖₁ ≤ ‖P − P̂‖ "
+        "‖H_P̂‖. Differs from the paper: H needs the norm of row sums; with max |H_ij| the bound fails (two "
+        "states: 0.2 against 0.1).",
         tolerance=f"{EXACT:g} for the bound; jumps along 64 steps at most 0.7 of those along 32.",
         check=check_L5,
         mutants={

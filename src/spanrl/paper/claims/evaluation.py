@@ -32,7 +32,7 @@ def gaps_evaluation(system: System, mdp: MDP, probs: Vector) -> Gaps:
 
 
 def gap_diameter(system: System, mdp: MDP) -> Gaps:
-    """Return by how much sp(h*) exceeds (r_max − r_min) D, and how far D is from the oracle's (0 where both are infinite)."""
+    """Return the excess of sp(h*) over (r_max − r_min) D, and how far D is from the oracle's (0: both infinite)."""
     found, D = system.analyse(mdp), oracles_chains.diameter(finite(mdp))
     if found.span is None or found.diameter is None:
         return {}
@@ -100,8 +100,12 @@ def check_E1(system: System, scale: Scale) -> Outcome:
     ledger.equal("gain of (0, 0) in s1", zero.gain[1], 1.0)
     ledger.equal("span at (0, 0)", zero.span, 0.0)
     near = system.evaluate(mdp, two_state_policy(1e-6, 1e-6))
-    ledger.equal("gain at x = y = 1e-6", near.gain[0], float(closed_form(Fraction(1, 10**6), Fraction(1, 10**6))[0]), 1e-7)
-    ledger.true("the gain jumps at (0, 0)", abs(near.gain[0] - zero.gain[0]) > 0.2 and abs(near.gain[1] - zero.gain[1]) > 0.2)
+    ledger.equal(
+        "gain at x = y = 1e-6", near.gain[0], float(closed_form(Fraction(1, 10**6), Fraction(1, 10**6))[0]), 1e-7
+    )
+    ledger.true(
+        "the gain jumps at (0, 0)", abs(near.gain[0] - zero.gain[0]) > 0.2 and abs(near.gain[1] - zero.gain[1]) > 0.2
+    )
     ledger.true("the span goes to infinity there", near.span > 1e5)
     ledger.equal("span at x = y = 0.01", system.evaluate(mdp, two_state_policy(0.01, 0.01)).span, 24.75)
     spans = [system.evaluate(mdp, two_state_policy(x, y)).span for x in (0.0, 1.0) for y in (0.0, 1.0)]
@@ -111,6 +115,7 @@ def check_E1(system: System, scale: Scale) -> Outcome:
 
 def _worst_diameter(system: System) -> System:
     """Report the shortest of the hitting times instead of the longest."""
+
     def analyse(mdp: MDP, **options: Any) -> Any:
         times = np.array([oracles_chains.hitting_times(finite(mdp), t) for t in range(mdp.n_states)])
         off = times[~np.eye(mdp.n_states, dtype=bool)]
@@ -121,22 +126,28 @@ def _worst_diameter(system: System) -> System:
 
 CLAIMS = (
     Claim(
-        id="E0", title="Evaluation equations; span of the optimal bias against the diameter", place="Sec. 2, Eq. 1 and introduction",
-        statement="Gain and bias of every stationary policy satisfy g = P_d g and h = L_d h − g, with one recurrent class or several, "
-        "and sp(h*) ≤ r_max D (ours: (r_max − r_min) D).",
+        id="E0",
+        title="Evaluation equations; span of the optimal bias against the diameter",
+        place="Sec. 2, Eq. 1 and introduction",
+        statement="Gain and bias of every stationary policy satisfy g = P_d g and h = L_d h − g, with one recurrent "
+        "class or several, and sp(h*) ≤ r_max D (ours: (r_max − r_min) D).",
         tolerance=f"{EXACT:g} absolute for the equations; {LP_TOL:g} where a linear programme is compared with.",
         check=check_E0,
         mutants={
             "the gain is not taken out of the bias": mutants.bias_without_gain,
             "the gain of state 0 is reported everywhere": mutants.evaluating(lambda g, h: (np.full_like(g, g[0]), h)),
+            "the gain is an average over 100 steps": mutants.evaluating(lambda g, h: (g + h / 100, h)),
             "the bias is shifted to 0 at state 0": mutants.evaluating(lambda g, h: (g, h - h[0] + 0.01)),
             "the diameter is the shortest hitting time": _worst_diameter,
         },
     ),
     Claim(
-        id="E1", title="The two-state example in closed form", place="Example 1, Sec. 4",
-        statement="The policy (x, y) has gain ½ + x(1 − 3y)/(2(x + y)) and h₂ − h₁ = ½ + (1 − 3y)/(2(x + y)); at x = y = 0 the gain is "
-        "(½, 1), where the gain jumps. Differs from the paper: sp(h) ≤ 1 holds for deterministic policies only (x = y = .01: 24.75).",
+        id="E1",
+        title="The two-state example in closed form",
+        place="Example 1, Sec. 4",
+        statement="The policy (x, y) has gain ½ + x(1 − 3y)/(2(x + y)) and h₂ − h₁ = ½ + (1 − 3y)/(2(x + y)); at x = "
+        "y = 0 the gain is (½, 1), where the gain jumps. Differs from the paper: sp(h) ≤ 1 holds for "
+        "deterministic policies only (x = y = .01: 24.75).",
         tolerance=f"exact in fractions; {EXACT:g} for ``evaluate``.",
         check=check_E1,
         mutants={

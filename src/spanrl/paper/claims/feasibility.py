@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanrl.models.mdp import MDP
 from spanrl.paper import mutants, oracles, oracles_chains
@@ -16,9 +17,10 @@ CLEAR = 1e-6
 
 
 def gaps_F1(system: System, model: Model, v: Vector, c: float) -> Gaps:
-    """Return 1 for each part of Lemma 5 that is wrong at (v, c), and how far T_c v is from the LP's maximum over D(c, v).
+    """Return 1 for each part of Lemma 5 that is wrong at (v, c), and the distance of T_c v from the LP's value.
 
-    At s: feasible ⇔ min_a[…] ≤ min Lv + c. Globally: feasible ⇔ D(c, v) ≠ ∅, and then T_c v = max over D(c, v) of L_d v.
+    At s: feasible ⇔ min_a[…] ≤ min Lv + c. Globally: feasible ⇔ D(c, v) ≠ ∅, and then T_c v is the maximum
+    of L_d v over D(c, v).
     """
     dense = finite(model)
     margin = oracles.lowest(dense, v) - oracles.bellman(dense, v).min() - c
@@ -36,7 +38,12 @@ def gaps_F1(system: System, model: Model, v: Vector, c: float) -> Gaps:
 
 def border_cases() -> list[tuple[Vector, float, bool]]:
     """Return (v, c, feasible) for the nonfeasible example where v̲ = min Lv + c exactly in binary, and next to it."""
-    return [(np.zeros(2), 1.0, True), (np.zeros(2), 1.0 - 2.0**-10, False), (np.array([0.0, 0.5]), 0.5, True), (np.zeros(2), 0.0, False)]
+    return [
+        (np.zeros(2), 1.0, True),
+        (np.zeros(2), 1.0 - 2.0**-10, False),
+        (np.array([0.0, 0.5]), 0.5, True),
+        (np.zeros(2), 0.0, False),
+    ]
 
 
 def check_F1(system: System, scale: Scale) -> Outcome:
@@ -52,12 +59,14 @@ def check_F1(system: System, scale: Scale) -> Outcome:
         ledger.gaps(gaps_F1(system, model, v, c), LP_TOL)
     mdp = system.make("counterexample-nonfeasible").mdp
     for v, c, feasible in border_cases():
-        ledger.true("the border belongs to the feasible side", bool(system.span_greedy(mdp, v, c).feasible.all()) is feasible)
+        ledger.true(
+            "the border belongs to the feasible side", bool(system.span_greedy(mdp, v, c).feasible.all()) is feasible
+        )
     return ledger.outcome(needs=("feasible instances", "infeasible instances"))
 
 
 def gaps_F2(system: System, model: Model, v: Vector, c: float) -> Gaps:
-    """Return how far G_c v is from attaining T_c v where feasible, and v̲ elsewhere; and its weights from the formula (App. C)."""
+    """Return how far G_c v is from attaining T_c v (v̲ where infeasible), and its weights from the formula (App. C)."""
     dense = finite(model)
     high, low = oracles.bellman(dense, v), oracles.lowest(dense, v)
     top = high.min() + c
@@ -73,12 +82,12 @@ def gaps_F2(system: System, model: Model, v: Vector, c: float) -> Gaps:
         "weight": float(np.abs(rule.weight - weight)[sharp].max(initial=0.0)),
         "rows of P̃ sum to 1": float(np.abs(P @ np.ones(v.size) - 1.0).max()),
         "probabilities of the policy sum to 1": float(np.abs(rule.policy.probs.sum(axis=1) - 1.0).max()),
-        **_played(rule.policy.probs, model, v, wanted, rule.weight),
+        **_played(rule.policy.probs, model, v, wanted, weight * sharp),
     }
 
 
 def _played(probs: Vector, model: Model, v: Vector, wanted: Vector, weight: Vector) -> Gaps:
-    """Return what concerns the underlying actions: in an MDP they attain the same value; in a set they carry the two weights."""
+    """Return the gaps of the policy played: in an MDP it attains the value; in a set it carries the two weights."""
     dense = finite(model)
     available = np.zeros_like(probs, dtype=bool)
     np.logical_or.at(available, (np.arange(len(probs))[:, None], dense.action), dense.available)
@@ -86,9 +95,20 @@ def _played(probs: Vector, model: Model, v: Vector, wanted: Vector, weight: Vect
     if isinstance(model, MDP):
         P, r = oracles_chains.decision(dense, probs)
         gaps["L_d v of the policy played"] = float(np.abs(r + P @ v - wanted).max())
-    mixed = (probs > 0).sum(axis=1) > 1
-    split = np.abs(np.maximum(weight, 1 - weight) - probs.max(axis=1))
-    return gaps | {"weights on the underlying actions": float(split[mixed].max(initial=0.0))}
+    low, high = oracles.q_values(dense, v, np.inf), oracles.q_values(dense, v)
+    worst = _mass(probs, dense, low <= low.min(axis=1, keepdims=True) + EXACT)
+    best = _mass(probs, dense, high >= high.max(axis=1, keepdims=True) - EXACT)
+    return gaps | {
+        "weight on the minimal actions": float((weight - worst).max()),
+        "weight on the greedy actions": float((1 - weight - best)[weight > 0].max(initial=0.0)),
+    }
+
+
+def _mass(probs: Vector, dense: oracles.Finite, chosen: NDArray[np.bool_]) -> Vector:
+    """Return the probability [S] of the underlying actions that have a ``chosen`` [S, K] extended action."""
+    marked = np.zeros_like(probs, dtype=bool)
+    np.logical_or.at(marked, (np.arange(len(probs))[:, None], dense.action), chosen)
+    return np.asarray((probs * marked).sum(axis=1))
 
 
 def check_F2(system: System, scale: Scale) -> Outcome:
@@ -119,7 +139,12 @@ def check_F3(system: System, scale: Scale) -> Outcome:
     ledger.equal("best policy of a grid of 1/84", best, 0.75)
     assert rule is not None
     ledger.within("its y is 1/7", abs(rule[1, 0] - 1 / 7))
-    ledger.equal("LP without span constraints", oracles.span_lp_gain(dense, 1e6), float(oracles_chains.optimal_gain_lp(dense)[0]), LP_TOL)
+    ledger.equal(
+        "LP without span constraints",
+        oracles.span_lp_gain(dense, 1e6),
+        float(oracles_chains.optimal_gain_lp(dense)[0]),
+        LP_TOL,
+    )
     free = system.solve(mdp, tol=1e-10)
     ledger.equal("g* without a bound", free.gain, 1.0, 1e-8)
     ledger.note("sp(h*) without a bound", span(free.bias))
@@ -128,9 +153,12 @@ def check_F3(system: System, scale: Scale) -> Outcome:
 
 CLAIMS = (
     Claim(
-        id="F1", title="When T_c v is attained by a decision rule", place="Lemma 5, Sec. 5.1; App. D.1 and A.2",
-        statement="T_c is feasible at s exactly when min_a[r + pᵀv] ≤ min Lv + c; in all states exactly when D(c, v) = {d : sp(L_d v) ≤ c} "
-        "is not empty, and then T_c v is the componentwise maximum of L_d v over D(c, v).",
+        id="F1",
+        title="When T_c v is attained by a decision rule",
+        place="Lemma 5, Sec. 5.1; App. D.1 and A.2",
+        statement="T_c is feasible at s exactly when min_a[r + pᵀv] ≤ min Lv + c; in all states exactly when D(c, v) "
+        "= {d : sp(L_d v) ≤ c} is not empty, and then T_c v is the componentwise maximum of L_d v over D(c, "
+        "v).",
         tolerance=f"{LP_TOL:g} against the linear programme; exact on the border, in binary fractions.",
         check=check_F1,
         mutants={
@@ -140,21 +168,28 @@ CLAIMS = (
         },
     ),
     Claim(
-        id="F2", title="The mixture attains T_c v", place="Def. 2, Sec. 5.1; App. C",
-        statement="G_c v puts (v̄ − min Lv − c)/(v̄ − v̲) on the minimal and the rest on the greedy action in truncated states, so that "
-        "L_{G_c v} v = T_c v; where T_c is infeasible it plays the minimal action.",
+        id="F2",
+        title="The mixture attains T_c v",
+        place="Def. 2, Sec. 5.1; App. C",
+        statement="G_c v puts (v̄ − min Lv − c)/(v̄ − v̲) on the minimal and the rest on the greedy action in "
+        "truncated states, so that L_{G_c v} v = T_c v; where T_c is infeasible it plays the minimal "
+        "action.",
         tolerance=f"{EXACT:g} absolute; {LP_TOL:g} against the linear programme.",
         check=check_F2,
         mutants={
             "the two weights are swapped": mutants.slow(weight=mutants.weight_swapped),
             "greedy in truncated states": mutants.slow(weight=mutants.weight_greedy),
+            "the policy played has the two probabilities swapped": mutants.plays_other_weights,
             "greedy where infeasible": mutants.slow(weight=mutants.weight_greedy_if_infeasible),
             "the minimum is computed as the maximum at v": mutants.slow(lowest=mutants.lowest_as_highest),
         },
     ),
     Claim(
-        id="F3", title="Adding span constraints to the linear programme for the gain is wrong", place="Remark in App. A.2",
-        statement="On the two-state example with c = .75 the primal programme with h(s) − h(s') ≤ c gives 1, the constrained optimum is .75.",
+        id="F3",
+        title="Adding span constraints to the linear programme for the gain is wrong",
+        place="Remark in App. A.2",
+        statement="On the two-state example with c = .75 the primal programme with h(s) − h(s') ≤ c gives 1, the "
+        "constrained optimum is .75.",
         tolerance=f"{LP_TOL:g} for the linear programme, 1e-8 for the solver.",
         check=check_F3,
         mutants={

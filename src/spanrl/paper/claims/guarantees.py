@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,14 @@ def small_mdp(rng: np.random.Generator, *, positive: bool) -> MDP:
 
 
 def gaps_D1(system: System, model: Model, c: float, best: float, rng: np.random.Generator) -> Gaps:
-    """Return by how much ``best`` = g*_c exceeds g⁺, and g⁺ differs between starts, reference states and methods (Lemma 8)."""
+    """Return by how much ``best`` = g*_c exceeds g⁺, and g⁺ differs between starts, states and methods (Lemma 8)."""
     first = system.solve(model, span_bound=c, tol=1e-9)
     others = [
         system.solve(model, span_bound=c, tol=1e-9, v_init=oracles.truncate(random_vector(rng, model.n_states), c)),
-        system.solve(model, span_bound=c, tol=1e-9, ref_state=model.n_states - 1, damping=0.3, method="value-iteration"),
+        system.solve(
+            model, span_bound=c, tol=1e-9, ref_state=model.n_states - 1, damping=0.3, method="value-iteration"
+        ),
+        system.solve(model, span_bound=c, tol=1e-9, method="modified-policy-iteration"),
     ]
     g = oracles.fixed_point(finite(model), c)[0]
     return {
@@ -44,8 +48,12 @@ def check_D1(system: System, scale: Scale) -> Outcome:
     """Check g⁺ ≥ gain of every policy of a grid that keeps the bound, feasible or not, and uniqueness of g⁺."""
     rng, ledger = generator("D1"), Ledger()
     models: list[tuple[MDP, float]] = [(small_mdp(rng, positive=bool(i % 2)), -1.0) for i in range(scale.instances)]
-    models += [(system.make("counterexample-fixed-point").mdp, 0.7), (system.make("counterexample-cycle", duplicate=True).mdp, 0.3),
-               (system.make("counterexample-nonfeasible").mdp, 0.5), (system.make("two-state").mdp, 0.75)]
+    models += [
+        (system.make("counterexample-fixed-point").mdp, 0.7),
+        (system.make("counterexample-cycle", duplicate=True).mdp, 0.3),
+        (system.make("counterexample-nonfeasible").mdp, 0.5),
+        (system.make("two-state").mdp, 0.75),
+    ]
     for mdp, given in models:
         c = given if given >= 0 else float(rng.choice([0.1, 0.3, 0.6, 1.0])) * (mdp.r_max - mdp.r_min)
         best, _ = oracles_chains.constrained_optimum(finite(mdp), c, 7)
@@ -53,20 +61,26 @@ def check_D1(system: System, scale: Scale) -> Outcome:
         ledger.count("infeasible, with policies that keep the bound", np.isfinite(best) and not feasible)
         ledger.count("feasible, with policies that keep the bound", np.isfinite(best) and feasible)
         ledger.gaps(gaps_D1(system, mdp, c, best, rng))
-    return ledger.outcome(needs=("infeasible, with policies that keep the bound", "feasible, with policies that keep the bound"))
+    return ledger.outcome(
+        needs=("infeasible, with policies that keep the bound", "feasible, with policies that keep the bound")
+    )
 
 
 def gaps_S1(system: System, model: Model, c: float, eps: float, **options: Any) -> tuple[Gaps, float, bool]:
-    """Return the excess over ScOpt's promises at its stop, the span of the policy's bias, and whether T_c is feasible there.
+    """Return the excess over ScOpt's promises at its stop, the span of the policy's bias, and the feasibility.
 
-    Thm. 10 and the three brackets of Thm. 18, without the γ term (spec, fact 1: sharper than printed). With greedy actions in
-    truncated states, or where T_c is infeasible, only g^π ≥ g⁺ − ε remains.
+    Thm. 10 and the three brackets of Thm. 18, without the γ term (sharper than printed: T_c is monotone and commutes
+    with constants). With greedy actions in truncated states, or where T_c is infeasible, only g^π ≥ g⁺ − ε remains.
     """
     found = system.solve(model, span_bound=c, tol=eps, **options)
     P, r = found.optimistic
     gain, bias = oracles_chains.evaluate(P.toarray(), r)
     g = oracles.fixed_point(finite(model), c, tol=1e-10)[0]
-    top, step = oracles.span_bellman(finite(model), found.bias, c) - found.bias, r + P @ found.bias - found.bias
+    top = system.span_bellman(model, found.bias, c) - found.bias
+    if options.get("policy", "mixture") == "mixture":
+        step = system.span_policy_bellman(model, found.bias, c) - found.bias
+    else:
+        step = r + P @ found.bias - found.bias
     off = float(np.abs(g - gain).max())
     gaps = {
         "g⁺ − ε ≤ g^π": g - eps - float(gain.min()),
@@ -93,7 +107,9 @@ def check_S1(system: System, scale: Scale) -> Outcome:
         ledger.count("feasible at the stop", feasible)
         ledger.count("infeasible at the stop", not feasible)
         ledger.count("feasible, and sp(h^π) > c", feasible and spread > c + EXACT)
-        ledger.gaps({f"greedy: {name}": gap for name, gap in gaps_S1(system, model, c, eps, policy="greedy")[0].items()})
+        ledger.gaps(
+            {f"greedy: {name}": gap for name, gap in gaps_S1(system, model, c, eps, policy="greedy")[0].items()}
+        )
     for _ in range(scale.instances // 2):
         bounded, eta, state = perturbable(rng)
         modified = system.perturb(system.augment(bounded), eta, state)
@@ -106,26 +122,28 @@ def check_S1(system: System, scale: Scale) -> Outcome:
 
 
 def sluggish(delta: float) -> BoundedMDP:
-    """Return two states that are left with probability δ and pay 0 and 0.05, augmented: T_c is feasible on sp ≤ c, γ = 1 − 2δ."""
+    """Return two states that are left with probability δ and pay 0 and 0.05, augmented; γ = 1 − 2δ."""
     P = np.array([[[1 - delta, delta]], [[delta, 1 - delta]]])
     return as_bounded(MDP.from_dense(P, np.array([[0.0], [0.05]]))).augment()
 
 
 def span_beyond_bound(ledger: Ledger, system: System, delta: float, c: float = 0.1, eps: float = 0.05) -> None:
-    """Check that on the sluggish chain ScOpt stops at v_0 = 0 with a policy whose bias has span 0.05/(2δ), far above c."""
+    """Check that on the sluggish chain ScOpt stops at v_0 = 0 with a policy whose bias has span 0.05/(2δ) ≫ c."""
     model = sluggish(delta)
     found = system.solve(model, span_bound=c, tol=eps, v_init=np.zeros(2), method="value-iteration")
     P, r = found.optimistic
     gain, bias = oracles_chains.evaluate(P.toarray(), r)
-    ledger.within("sluggish chain: |g⁺ − g^π| ≤ ε", float(np.abs(gain - oracles.fixed_point(finite(model), c)[0]).max()) - eps)
+    ledger.within(
+        "sluggish chain: |g⁺ − g^π| ≤ ε", float(np.abs(gain - oracles.fixed_point(finite(model), c)[0]).max()) - eps
+    )
     ledger.true("sluggish chain: feasible, sp(v_n) ≤ c", found.feasible and span(found.bias) <= c)
     ledger.equal(f"sp(h^π) where c = {c:g}, δ = {delta:g}", span(bias), 0.025 / delta, 1e-6)
 
 
 def gaps_S2(system: System, mdp: MDP, c: float, n: int) -> Gaps | None:
-    """Return how far π⁺ is from being the best policy that keeps the bound; None where T_c is infeasible or π⁺ not unichain.
+    """Return how far π⁺ is from the best policy that keeps the bound; None where infeasible or not unichain.
 
-    π⁺ keeps the bound and has gain g⁺ (evaluated by the oracle), and no policy of a grid of 1/n within the bound has more.
+    π⁺ keeps the bound and has gain g⁺ (evaluated by the oracle), and no policy of a grid of 1/n that keeps it has more.
     """
     found = system.solve(mdp, span_bound=c, tol=1e-10)
     P, r = oracles_chains.decision(finite(mdp), found.policy.probs)
@@ -135,7 +153,9 @@ def gaps_S2(system: System, mdp: MDP, c: float, n: int) -> Gaps | None:
     return {
         "gain of π⁺ = g⁺": float(np.abs(gain - found.gain).max()),
         "sp(h of π⁺) ≤ c": span(bias) - c,
-        "no policy of the grid is better": oracles_chains.constrained_optimum(finite(mdp), c, n)[0] - found.gain_bounds[1] - 1e-9,
+        "no policy of the grid is better": oracles_chains.constrained_optimum(finite(mdp), c, n)[0]
+        - found.gain_bounds[1]
+        - 1e-9,
     }
 
 
@@ -167,31 +187,48 @@ def _last_policy(high: Vector, low: Vector, top: float) -> Vector:
 
 CLAIMS = (
     Claim(
-        id="D1", title="g⁺ dominates the constrained optimum and is unique", place="Lemma 8 (1) and (3), Sec. 5.2; App. D.3",
-        statement="g⁺ ≥ g*_c, also where T_c is infeasible; g⁺ does not depend on the start, the reference state or the method.",
-        tolerance=f"{EXACT:g} on brackets of width 1e-9; policies on a grid of 1/7.", check=check_D1,
+        id="D1",
+        title="g⁺ dominates the constrained optimum and is unique",
+        place="Lemma 8 (1) and (3), Sec. 5.2; App. D.3",
+        statement="g⁺ ≥ g*_c, also where T_c is infeasible; g⁺ does not depend on the start, the reference state or "
+        "the method.",
+        tolerance=f"{EXACT:g} on brackets of width 1e-9; policies on a grid of 1/7.",
+        check=check_D1,
         mutants={
             "uses half of the span bound": mutants.slow(clip=mutants.clip_to_half),
-            "reads the gain at one state, without a certificate": mutants.slow(bracket=mutants.bracket_at_first_state, patience=1e8),
+            "reads the gain at one state, without a certificate": mutants.slow(
+                bracket=mutants.bracket_at_first_state, patience=1e8
+            ),
             "reports a gain that is 1e-6 too small": mutants.solve_reading(mutants.shifted_bounds(-1e-6)),
         },
     ),
     Claim(
-        id="S1", title="ScOpt's policy at the stop", place="Thm. 10, Sec. 5.2; Thm. 18, App. D.4",
-        statement="At sp(v_{n+1} − v_n) ≤ ε: |g⁺ − g^π| ≤ ε where T_c is feasible and the policy is the mixture; with greedy actions, or where "
-        "infeasible, g^π ≥ g⁺ − ε; the three brackets hold. The bias of π_n can have a span above c. The γ term is not needed for any of it.",
-        tolerance=f"{EXACT:g} absolute, g⁺ known to 1e-10.", check=check_S1,
+        id="S1",
+        title="ScOpt's policy at the stop",
+        place="Thm. 10, Sec. 5.2; Thm. 18, App. D.4",
+        statement="At sp(v_{n+1} − v_n) ≤ ε: |g⁺ − g^π| ≤ ε where T_c is feasible and the policy is the mixture; with "
+        "greedy actions, or where infeasible, g^π ≥ g⁺ − ε; the three brackets hold. The bias of π_n can "
+        "have a span above c. The γ term is not needed for any of it.",
+        tolerance=f"{EXACT:g} absolute, g⁺ known to 1e-10.",
+        check=check_S1,
         mutants={
             "the two weights of the mixture are swapped": mutants.slow(weight=mutants.weight_swapped),
             "the minimal action outright in truncated states": mutants.slow(weight=_last_policy),
             "stops at a bracket 20 times too wide": mutants.slow(patience=20.0),
             "the minimum is computed as the maximum at v": mutants.slow(lowest=mutants.lowest_as_highest),
+            "N_c is taken to be T_c": mutants.policy_value_is_value,
+            "reports twice the bias": mutants.solve_reading(lambda found: replace(found, bias=2 * found.bias)),
+            "reports a gain that is 1e-6 too small": mutants.solve_reading(mutants.shifted_bounds(-1e-6)),
+            "does not cut": mutants.slow(clip=mutants.clip_nothing, limit=2000),
         },
     ),
     Claim(
-        id="S2", title="ScOpt solves the constrained problem", place="Thm. 10, second part, Sec. 5.2",
+        id="S2",
+        title="ScOpt solves the constrained problem",
+        place="Thm. 10, second part, Sec. 5.2",
         statement="Where T_c is feasible at h⁺ and π⁺ is unichain, g⁺ = g*_c, and π⁺ attains it within the bound.",
-        tolerance=f"{SOLVED:g}; policies on a grid of 1/40 (two states) or 1/12 (three).", check=check_S2,
+        tolerance=f"{SOLVED:g}; policies on a grid of 1/40 (two states) or 1/12 (three).",
+        check=check_S2,
         mutants={
             "greedy in truncated states": mutants.slow(weight=mutants.weight_greedy),
             "uses half of the span bound": mutants.slow(clip=mutants.clip_to_half),

@@ -55,12 +55,17 @@ def gaps_O5(system: System, u: Vector, v: Vector, c: float) -> Gaps:
 
 def _two_vectors(claim: str, instance: PairCheck) -> Callable[[System, Scale], Outcome]:
     """Return the check of an instance function on random (u, v, c), u sometimes close to v."""
+
     def check(system: System, scale: Scale) -> Outcome:
         rng, ledger = generator(claim), Ledger()
         for _ in range(scale.instances * 20):
             S = int(rng.integers(1, 7))
             v = random_vector(rng, S)
-            u = random_vector(rng, S) if rng.random() < 0.5 else v + random_vector(rng, S) * rng.choice([0.01, 1.0], size=S)
+            u = (
+                random_vector(rng, S)
+                if rng.random() < 0.5
+                else v + random_vector(rng, S) * rng.choice([0.01, 1.0], size=S)
+            )
             c = random_bound(rng, v)
             ledger.count("vectors that Γ_c cuts", span(v) > c)
             ledger.gaps(instance(system, u, v, c))
@@ -89,9 +94,12 @@ def _replaced(clip: Callable[[Vector, float], Vector]) -> mutants.Mutant:
 _EXACTLY = f"{EXACT:g} absolute, on vectors of order 10."
 CLAIMS = (
     Claim(
-        id="O1", title="Γ_c is the projection on {sp ≤ c}", place="Lemma 14, App. D.2",
+        id="O1",
+        title="Γ_c is the projection on {sp ≤ c}",
+        place="Lemma 14, App. D.2",
         statement="Γ_c v = min{v, min v + c} has span ≤ c and no vector of span ≤ c is nearer to v in span.",
-        tolerance=f"{_EXACTLY} {LP_TOL:g} against the linear programme.", check=check_O1,
+        tolerance=f"{_EXACTLY} {LP_TOL:g} against the linear programme.",
+        check=check_O1,
         mutants={
             "raises to max − c instead": _replaced(mutants.clip_from_below),
             "shrinks instead of cutting": _replaced(mutants.clip_by_scaling),
@@ -100,34 +108,48 @@ CLAIMS = (
         },
     ),
     Claim(
-        id="O2", title="Γ_c is monotone", place="Lemma 15 (a), App. D.2", statement="v ≥ u ⇒ Γ_c v ≥ Γ_c u.",
-        tolerance=_EXACTLY, check=_two_vectors("O2", gaps_O2),
+        id="O2",
+        title="Γ_c is monotone",
+        place="Lemma 15 (a), App. D.2",
+        statement="v ≥ u ⇒ Γ_c v ≥ Γ_c u.",
+        tolerance=_EXACTLY,
+        check=_two_vectors("O2", gaps_O2),
         mutants={
             "shrinks instead of cutting": _replaced(mutants.clip_by_scaling),
             "forgets the + c": _replaced(mutants.clip_to_minimum),
         },
     ),
     Claim(
-        id="O3", title="Γ_c moves by no less and no more than its argument", place="Lemma 15 (b), App. D.2",
+        id="O3",
+        title="Γ_c moves by no less and no more than its argument",
+        place="Lemma 15 (b), App. D.2",
         statement="min(v − u) ≤ Γ_c v(s) − Γ_c u(s) ≤ max(v − u) in every state.",
-        tolerance=_EXACTLY, check=_two_vectors("O3", gaps_O3),
+        tolerance=_EXACTLY,
+        check=_two_vectors("O3", gaps_O3),
         mutants={
             "shrinks instead of cutting": _replaced(mutants.clip_by_scaling),
             "cuts at c, not min + c": _replaced(mutants.clip_at_c),
         },
     ),
     Claim(
-        id="O4", title="Γ_c is non-expansive", place="Lemma 15 (c) and (d), App. D.2",
+        id="O4",
+        title="Γ_c is non-expansive",
+        place="Lemma 15 (c) and (d), App. D.2",
         statement="sp(Γ_c v − Γ_c u) ≤ sp(v − u) and ‖Γ_c v − Γ_c u‖_∞ ≤ ‖v − u‖_∞.",
-        tolerance=_EXACTLY, check=_two_vectors("O4", gaps_O4),
+        tolerance=_EXACTLY,
+        check=_two_vectors("O4", gaps_O4),
         mutants={
             "forgets the + c": _replaced(mutants.clip_to_minimum),
             "cuts at c, not min + c": _replaced(mutants.clip_at_c),
         },
     ),
     Claim(
-        id="O5", title="Γ_c commutes with adding a constant", place="Lemma 15 (e), App. D.2", statement="Γ_c(v + λe) = Γ_c v + λe.",
-        tolerance=_EXACTLY, check=_two_vectors("O5", gaps_O5),
+        id="O5",
+        title="Γ_c commutes with adding a constant",
+        place="Lemma 15 (e), App. D.2",
+        statement="Γ_c(v + λe) = Γ_c v + λe.",
+        tolerance=_EXACTLY,
+        check=_two_vectors("O5", gaps_O5),
         mutants={"cuts at c, not min + c": _replaced(mutants.clip_at_c)},
     ),
 )

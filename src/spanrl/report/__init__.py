@@ -1,0 +1,1 @@
+"""Figures. This layer reads results and draws them; it computes nothing."""

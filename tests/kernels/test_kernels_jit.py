@@ -1,0 +1,54 @@
+"""The cache of compiled kernels: named by all sources, private, and numba's own setting left as it was."""
+
+import shutil
+import stat
+from pathlib import Path
+
+import numba
+import pytest
+
+from spanrl.kernels import jit
+
+
+@pytest.fixture
+def fresh(monkeypatch, tmp_path):
+    """A copy of the kernel sources with a cache of its own."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    sources = tmp_path / "kernels"
+    shutil.copytree(Path(jit.__file__).parent, sources, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(jit, "__file__", str(sources / "jit.py"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    jit.cache_dir.cache_clear()
+    yield sources
+    jit.cache_dir.cache_clear()
+
+
+def test_any_changed_source_names_another_folder(fresh):
+    before = jit.cache_dir()
+    jit.cache_dir.cache_clear()
+    assert jit.cache_dir() == before
+    (fresh / "order.py").write_text((fresh / "order.py").read_text() + "# changed\n")
+    jit.cache_dir.cache_clear()
+    assert jit.cache_dir() != before
+
+
+def test_the_folder_is_private_and_numba_keeps_its_setting(fresh):
+    before = numba.config.CACHE_DIR
+    double = jit.kernel(lambda x: 2 * x)
+    assert double(4) == 8
+    assert numba.config.CACHE_DIR == before
+    assert stat.S_IMODE(jit.cache_dir().stat().st_mode) == 0o700
+
+
+def test_an_unwritable_home_only_means_no_cache(monkeypatch, tmp_path):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocker))
+    jit.cache_dir.cache_clear()
+    try:
+        assert jit.cache_dir() is None
+        assert not jit.is_cached()
+        assert jit.kernel(lambda x: x + 1)(1) == 2
+    finally:
+        jit.cache_dir.cache_clear()

@@ -1,0 +1,97 @@
+"""Every claim has its expected verdict, on our planner and on the slow one, and turns on each of its mutants."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from spanrl.errors import ModelError
+from spanrl.paper.claims import SMOKE, all_claims, expected_verdicts
+from spanrl.paper.claims.base import Claim, Ledger
+
+CLAIMS = all_claims()
+IDS = [
+    *("E0", "E1", "L2", "L3", "P1", "L5"),
+    *(f"O{i}" for i in range(1, 10)),
+    *("F1", "F2", "F3", "X1", "X2", "X3", "B1", "B2", "M1", "M2", "M3", "D1", "S1", "S2"),
+]
+MUTANTS = [pytest.param(c, name, id=f"{c.id}-{name}") for c in CLAIMS for name in c.mutants]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
+def test_verdict_is_the_expected_one(claim, real):
+    outcome = claim.run(real, SMOKE)
+    assert outcome.verdict == expected_verdicts()[claim.id]["verdict"], outcome.numbers
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
+def test_checker_asks_for_nothing_that_only_our_kernels_do(claim, slow):
+    outcome = claim.run(slow, SMOKE)
+    assert outcome.verdict == "holds", outcome.numbers
+
+
+@pytest.mark.parametrize(("claim", "name"), MUTANTS)
+def test_mutant_turns_the_claim(claim, name, real):
+    outcome = claim.run(claim.mutants[name](real), SMOKE)
+    assert outcome.verdict == "fails", f"{claim.id} does not notice: {name}"
+    assert outcome.verdict != expected_verdicts()[claim.id]["verdict"]
+
+
+def test_registry_is_complete_and_agrees_with_the_table():
+    assert [c.id for c in CLAIMS] == IDS
+    assert list(expected_verdicts()) == IDS
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
+def test_claim_is_described_and_has_a_mutant(claim):
+    assert claim.mutants
+    for words in (claim.title, claim.place, claim.statement, claim.tolerance):
+        assert words.strip()
+
+
+def test_table_gives_a_reason_where_a_claim_does_not_hold():
+    for entry in expected_verdicts().values():
+        assert entry["verdict"] in {"holds", "fails", "vacuous", "not-run"}
+        assert entry["verdict"] == "holds" or entry["reason"]
+
+
+def test_system_is_frozen(real):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        real.clip_span = None
+
+
+def test_ledger_keeps_the_worst_and_fails_on_nan():
+    ledger = Ledger()
+    ledger.within("a", -1.0)
+    ledger.within("a", -0.5)
+    ledger.within("a", -2.0)
+    assert ledger.outcome().verdict == "holds"
+    assert ledger.outcome().numbers["worst excess, a"] == -0.5
+    ledger.within("a", float("nan"))
+    assert ledger.outcome().verdict == "fails"
+    assert ledger.outcome().numbers["broken"] == "a"
+
+
+def test_ledger_is_vacuous_without_the_cases_it_needs():
+    ledger = Ledger()
+    ledger.count("cases", False)
+    assert ledger.outcome(needs=("cases",)).verdict == "vacuous"
+    ledger.count("cases")
+    assert ledger.outcome(needs=("cases",)).verdict == "holds"
+    ledger.equal("g", 1.0, 2.0)
+    assert ledger.outcome(needs=("cases",)).verdict == "fails"
+
+
+def test_errors_of_ours_are_failures_and_others_are_not_swallowed(real):
+    def raises(error):
+        def check(system, scale):
+            raise error
+
+        return Claim("Z", "t", "p", "s", "t", check, {})
+
+    outcome = raises(ModelError("broken model")).run(real, SMOKE)
+    assert outcome.verdict == "fails"
+    assert "broken model" in str(outcome.numbers["error"])
+    with pytest.raises(ZeroDivisionError):
+        raises(ZeroDivisionError()).run(real, SMOKE)
