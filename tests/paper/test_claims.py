@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 
@@ -23,6 +24,7 @@ MUTANTS = [pytest.param(c, name, id=f"{c.id}-{name}") for c in CLAIMS for name i
 def test_verdict_is_the_expected_one(claim, real):
     outcome = claim.run(real, SMOKE)
     assert outcome.verdict == expected_verdicts()[claim.id]["verdict"], outcome.numbers
+    assert json.loads(json.dumps(outcome.numbers, allow_nan=False)) == outcome.numbers
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)

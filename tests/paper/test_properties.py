@@ -42,7 +42,7 @@ def test_evaluation_equations(data):
 @FEW
 @given(mdps())
 def test_span_of_the_optimal_bias_and_diameter(mdp):
-    check(evaluation.gap_diameter(REAL, mdp), LP_TOL)
+    check(evaluation.gaps_diameter(REAL, mdp), LP_TOL)
 
 
 @FEW

@@ -192,7 +192,7 @@ def test_gains_of_all_states_equal_the_linear_programme(seed):
 
 
 def test_large_models_leave_the_diameter_to_a_request():
-    mdp = garnet(np.random.default_rng(2), 1200, 2, 3)
+    mdp = garnet(np.random.default_rng(2), 1200, 4, 5)
     result = analyse(mdp)
     assert result.diameter is None
     assert result.gain == pytest.approx(solve(mdp, tol=1e-9).gain, abs=1e-8)

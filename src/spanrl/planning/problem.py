@@ -97,13 +97,13 @@ def prepare(model: Model, sense: str = "optimistic") -> Problem:
     """Lay out ``model`` for the kernels, with the optimistic or the pessimistic end of its sets."""
     if sense not in ("optimistic", "pessimistic"):
         raise OptionError(f"solve: sense must be 'optimistic' or 'pessimistic'; got {sense!r}.")
+    if not isinstance(model, (MDP, BoundedMDP)):
+        raise OptionError(f"solve: the model must be an MDP or a BoundedMDP; got {type(model).__name__}.")
     sign = 1.0 if sense == "optimistic" else -1.0
     tie = TIE * (model.r_max - model.r_min)
     if isinstance(model, MDP):
         arrays = Arrays(PLAIN, model.pair_ptr, model.succ_ptr, model.succ, model.prob, _EMPTY, _EMPTY, _EMPTY)
         return Problem(arrays, model.reward, 1.0, tie, workspace(arrays))
-    if not isinstance(model, BoundedMDP):
-        raise OptionError(f"solve: model must be an MDP or a BoundedMDP; got {type(model).__name__}.")
     arrays = _ball_arrays(model) if model.is_ball else _box_arrays(model)
     return Problem(arrays, model.r_high if sign > 0 else model.r_low, sign, tie, workspace(arrays))
 
