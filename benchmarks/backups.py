@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from harness import Row, interleaved
-from models import boxed, garnet, padded, padded_backup
 
+from models import boxed, garnet, padded, padded_backup
 from spanrl.kernels.backups import backup
 from spanrl.kernels.iterate import value_iteration
 from spanrl.planning.problem import Problem, prepare
@@ -44,8 +44,14 @@ def plain_rows(smoke: bool) -> list[Row]:
             seconds = interleaved({"ours": ours, "yardstick": yardstick}, 3 if smoke else 9)
             note = ", ".join(f"{name} {s / n / nonzeros * 1e9:.2f} ns per nonzero" for name, s in seconds.items())
             rows.append(
-                Row("Plain backup against the padded yardstick", f"S = {S:g}, A = {A}, Γ = {branches}",
-                    seconds["ours"] / seconds["yardstick"], "×", 1.5, note)
+                Row(
+                    "Plain backup against the padded yardstick",
+                    f"S = {S:g}, A = {A}, Γ = {branches}",
+                    seconds["ours"] / seconds["yardstick"],
+                    "×",
+                    1.5,
+                    note,
+                )
             )
     return rows
 
@@ -69,10 +75,26 @@ def box_rows(smoke: bool) -> list[Row]:
         for S in sizes:
             note = f"box {cost[f'box {S}']:.2f}, plain {cost[f'plain {S}']:.2f} ns per nonzero"
             target = 6.0 if S <= 10**4 else None
-            rows.append(Row("Box sweep against plain sweep", f"S = {S:g}, A = {A}, Γ̂ = {branches}",
-                            cost[f"box {S}"] / cost[f"plain {S}"], "×", target, note))
-        rows.append(Row("Box sweep against plain sweep", f"growth from S = {sizes[0]:g} to {sizes[-1]:g}, Γ̂ = {branches}",
-                        cost[f"box {sizes[-1]}"] / cost[f"box {sizes[0]}"], "×", 2.0, "time per nonzero"))
+            rows.append(
+                Row(
+                    "Box sweep against plain sweep",
+                    f"S = {S:g}, A = {A}, Γ̂ = {branches}",
+                    cost[f"box {S}"] / cost[f"plain {S}"],
+                    "×",
+                    target,
+                    note,
+                )
+            )
+        rows.append(
+            Row(
+                "Box sweep against plain sweep",
+                f"growth from S = {sizes[0]:g} to {sizes[-1]:g}, Γ̂ = {branches}",
+                cost[f"box {sizes[-1]}"] / cost[f"box {sizes[0]}"],
+                "×",
+                2.0,
+                "time per nonzero",
+            )
+        )
     return rows
 
 
@@ -88,9 +110,21 @@ def truncation_rows(smoke: bool) -> list[Row]:
         u = np.empty(S)
 
         def run(c, problem=problem, vectors=vectors, u=u, n=n):
-            value_iteration(problem.arrays, problem.reward, 1.0, problem.workspace, vectors[c], u, c, -1.0, 0.0, 0.0, 0.9, 0, n)
+            value_iteration(
+                problem.arrays, problem.reward, 1.0, problem.workspace, vectors[c], u, c, -1.0, 0.0, 0.0, 0.9, 0, n
+            )
 
-        seconds = interleaved({"free": lambda run=run: run(np.inf), "truncated": lambda run=run: run(0.05)}, 3 if smoke else 9)
-        rows.append(Row("The cost of the truncation: T_c against L, equal numbers of backups", f"{name}, S = {S:g}",
-                        seconds["truncated"] / seconds["free"], "×", 1.15, f"{n * problem.n_pairs:g} backups each"))
+        seconds = interleaved(
+            {"free": lambda run=run: run(np.inf), "truncated": lambda run=run: run(0.05)}, 3 if smoke else 9
+        )
+        rows.append(
+            Row(
+                "The cost of the truncation: T_c against L, equal numbers of backups",
+                f"{name}, S = {S:g}",
+                seconds["truncated"] / seconds["free"],
+                "×",
+                1.15,
+                f"{n * problem.n_pairs:g} backups each",
+            )
+        )
     return rows

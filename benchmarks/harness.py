@@ -52,6 +52,8 @@ def report(rows: list[Row], path: Path) -> int:
     missed = sum(row.met is False for row in rows)
     print(f"\n{missed} of {sum(row.target is not None for row in rows)} targets missed.")
     machine = {"machine": platform.machine(), "python": platform.python_version()}
-    path.write_text(json.dumps({"machine": machine, "rows": [asdict(row) | {"met": row.met} for row in rows]}, indent=1) + "\n")
+    path.write_text(
+        json.dumps({"machine": machine, "rows": [asdict(row) | {"met": row.met} for row in rows]}, indent=1) + "\n"
+    )
     print(f"written to {path}")
     return missed

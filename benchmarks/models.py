@@ -31,7 +31,15 @@ def boxed(mdp: MDP, width: float = 0.1, rest: float = 0.02, seed: int = 1) -> Bo
     low, high = np.maximum(mdp.prob - width, 0), np.minimum(mdp.prob + width, 1)
     r = mdp.reward
     return BoundedMDP.from_pairs(
-        mdp.pair_state, mdp.action, mdp.succ_ptr, mdp.succ.astype(int), low, high, np.full(mdp.n_pairs, rest), r * 0.9, r
+        mdp.pair_state,
+        mdp.action,
+        mdp.succ_ptr,
+        mdp.succ.astype(int),
+        low,
+        high,
+        np.full(mdp.n_pairs, rest),
+        r * 0.9,
+        r,
     )
 
 

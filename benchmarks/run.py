@@ -13,7 +13,9 @@ from solving import accelerator_rows, domain_rows, start_rows
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="toy sizes, to see that everything runs; targets mean nothing then")
+    parser.add_argument(
+        "--smoke", action="store_true", help="toy sizes, to see that everything runs; targets mean nothing then"
+    )
     smoke = parser.parse_args().smoke
     rows: list[Row] = []
     for part in (plain_rows, box_rows, truncation_rows, accelerator_rows, domain_rows, start_rows):

@@ -9,8 +9,8 @@ import tempfile
 from time import perf_counter
 
 from harness import Row, interleaved
-from models import boxed, garnet
 
+from models import boxed, garnet
 from spanrl import make, scopt, solve
 
 
@@ -25,13 +25,29 @@ def accelerator_rows(smoke: bool) -> list[Row]:
             {"auto": lambda mdp=mdp: solve(mdp), "plain": lambda mdp=mdp: solve(mdp, method="value-iteration")}, repeats
         )
         note = f"auto {seconds['auto']:.3f} s, value iteration {seconds['plain']:.3f} s"
-        rows.append(Row("Frozen policies, chosen by rule, against value iteration", f"{name}, S = {S:g}",
-                        seconds["auto"] / seconds["plain"], "×", target, note))
+        rows.append(
+            Row(
+                "Frozen policies, chosen by rule, against value iteration",
+                f"{name}, S = {S:g}",
+                seconds["auto"] / seconds["plain"],
+                "×",
+                target,
+                note,
+            )
+        )
     box = boxed(garnet(S, 4, 5, stay=0.9), width=0.02, rest=1e-4)
     cold = scopt(box, 0.2)
     seconds = interleaved({"warm": lambda: scopt(box, 0.2, v_init=cold.bias), "cold": lambda: scopt(box, 0.2)}, repeats)
-    rows.append(Row("Warm start against cold start", f"box, S = {S:g}, c = 0.2", seconds["warm"] / seconds["cold"], "×", 1 / 1.3,
-                    f"cold {cold.sweeps} sweeps"))
+    rows.append(
+        Row(
+            "Warm start against cold start",
+            f"box, S = {S:g}, c = 0.2",
+            seconds["warm"] / seconds["cold"],
+            "×",
+            1 / 1.3,
+            f"cold {cold.sweeps} sweeps",
+        )
+    )
     return rows
 
 
@@ -58,5 +74,11 @@ def start_rows(smoke: bool) -> list[Row]:
             seconds.append(perf_counter() - start)
     return [
         Row("spanrl plan two-state --span-bound 0.75", "first start, compiles", seconds[0], "s"),
-        Row("spanrl plan two-state --span-bound 0.75", "second start", sorted(seconds[1:])[len(seconds[1:]) // 2], "s", 2.0),
+        Row(
+            "spanrl plan two-state --span-bound 0.75",
+            "second start",
+            sorted(seconds[1:])[len(seconds[1:]) // 2],
+            "s",
+            2.0,
+        ),
     ]

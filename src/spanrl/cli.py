@@ -162,12 +162,13 @@ def plan(
         _to_number("--tol", tol),
         _to_number("--max-sweeps", max_sweeps),
     )
-    if not most >= 1 or most != int(most):
+    if not 1 <= most < math.inf or most != int(most):
         raise OptionError(f"plan: --max-sweeps must be a whole number ≥ 1; got {max_sweeps}.")
     loaded = _load(model)
-    _announce()
-    from spanrl.planning.solve import solve
+    from spanrl.planning.solve import check_options, solve
 
+    check_options(loaded, bound, width, sense, method, policy=policy)
+    _announce()
     solution = solve(
         loaded, span_bound=bound, tol=width, sense=sense, method=method, policy=policy, max_sweeps=int(most)
     )
@@ -218,17 +219,23 @@ def main(argv: list[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     _Settings.quiet = "--quiet" in arguments
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # ∞ and g⁺ where the encoding has none
     try:
         code = app(
             [word for word in arguments if word not in ("--debug", "--quiet")],
             prog_name="spanrl",
             standalone_mode=False,
         )
-        sys.stdout.flush()
-        return int(code or 0)
+        if sys.stdout is not None:  # None where it was closed before we started
+            sys.stdout.flush()
+        return _fail("interrupted.", 130) if code == 130 else int(code or 0)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted.", 130)
-    except BrokenPipeError:  # the reader, such as head, has seen enough
+    except (
+        BrokenPipeError,
+        SystemExit,
+    ):  # the reader, such as head, has seen enough; rich and typer leave on their own then
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -326,7 +333,7 @@ def _table(*columns: str) -> Any:
 def _show(table: Any) -> None:
     from rich.console import Console
 
-    Console(highlight=False, markup=False).print(table)
+    Console(highlight=False, markup=False, emoji=False).print(table)
 
 
 def _show_states(model: MDP | BoundedMDP, columns: dict[str, list[str]]) -> None:

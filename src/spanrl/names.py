@@ -17,8 +17,9 @@ Value = bool | int | float | str
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _WORD = re.compile(r"[A-Za-z0-9_.+-]+")
-_INTEGER = re.compile(r"[+-]?(0|[1-9][0-9_]*)")
-_FLOAT = re.compile(r"[+-]?((0|[1-9][0-9_]*)(\.[0-9_]+)?([eE][+-]?[0-9]+)?|inf|nan)")
+_INTEGER = re.compile(r"[+-]?(0|[1-9](_?[0-9])*)")
+_FLOAT = re.compile(r"[+-]?((0|[1-9](_?[0-9])*)(\.[0-9](_?[0-9])*)?([eE][+-]?[0-9]+)?|inf|nan)")
+_MOST_DIGITS = 100
 
 
 def unknown(who: str, what: str, name: str, known: Iterable[str]) -> UnknownNameError:
@@ -34,6 +35,8 @@ def parse_value(text: str) -> Value:
     if text in ("true", "false"):
         return text == "true"
     if _INTEGER.fullmatch(text):
+        if len(text) > _MOST_DIGITS:
+            raise OptionError(f"text form: a value must have at most {_MOST_DIGITS} digits; got {len(text)}.")
         return int(text)
     if _FLOAT.fullmatch(text):
         return float(text)

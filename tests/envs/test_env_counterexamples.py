@@ -19,8 +19,10 @@ def table(env):
 def test_nonfeasible():
     env = make("counterexample-nonfeasible")
     assert table(env) == {
-        (0, 0): [Outcome(1.0, 1, 0.0)], (0, 1): [Outcome(1.0, 0, 0.0)],
-        (1, 0): [Outcome(1.0, 0, 1.0)], (1, 1): [Outcome(1.0, 1, 1.0)],
+        (0, 0): [Outcome(1.0, 1, 0.0)],
+        (0, 1): [Outcome(1.0, 0, 0.0)],
+        (1, 0): [Outcome(1.0, 0, 1.0)],
+        (1, 1): [Outcome(1.0, 1, 1.0)],
     }
     assert truncated(env.mdp, np.zeros(2), 0.5).tolist() == [0.0, 0.5]
     assert env.mdp.reward.reshape(2, 2).min(axis=1)[1] > 0.5  # no mixture in s1 pays as little as T_c asks
@@ -29,7 +31,9 @@ def test_nonfeasible():
 class TestFixedPoint:
     def test_outcomes(self):
         assert table(make("counterexample-fixed-point[alpha=0.6,beta=0.1,delta=0.4]")) == {
-            (0, 0): [Outcome(1.0, 1, 0.6)], (1, 0): [Outcome(1.0, 2, 0.1)], (1, 1): [Outcome(1.0, 2, 0.4)],
+            (0, 0): [Outcome(1.0, 1, 0.6)],
+            (1, 0): [Outcome(1.0, 2, 0.1)],
+            (1, 1): [Outcome(1.0, 2, 0.4)],
             (2, 0): [Outcome(1.0, 2, 0.0)],
         }
 
@@ -61,7 +65,8 @@ class TestCycle:
     def test_outcomes(self):
         one = {
             (0, 0): [Outcome(0.25, 0, 1.0), Outcome(0.75, 1, 1.0)],
-            (1, 0): [Outcome(1.0, 2, 0.0)], (2, 0): [Outcome(1.0, 0, 0.0)],
+            (1, 0): [Outcome(1.0, 2, 0.0)],
+            (2, 0): [Outcome(1.0, 0, 0.0)],
         }
         assert table(make("counterexample-cycle[delta=0.25]")) == one
         again = {(0, 1): [Outcome(0.25, 0, 0.0), Outcome(0.75, 1, 0.0)]}

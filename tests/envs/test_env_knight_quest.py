@@ -49,9 +49,16 @@ def with_dragon(dragon, row, col, gold, owned, reward=-1, p=1.0):
 
 
 class TestMoves:
-    @pytest.mark.parametrize("action, to", [
-        ("right", (2, 3)), ("down", (3, 2)), ("left", (2, 1)), ("up", (1, 2)), ("stay", (2, 2)),
-    ])
+    @pytest.mark.parametrize(
+        "action, to",
+        [
+            ("right", (2, 3)),
+            ("down", (3, 2)),
+            ("left", (2, 1)),
+            ("up", (1, 2)),
+            ("stay", (2, 2)),
+        ],
+    )
     def test_a_move_succeeds_without_armour_and_costs_one(self, env, action, to):
         assert happens(env, (2, 2, 0, 2, NOTHING), action) == expected(*with_dragon(2, *to, 0, NOTHING))
 
@@ -97,16 +104,27 @@ class TestGold:
 
 
 class TestTrade:
-    @pytest.mark.parametrize("action, owned, after", [
-        ("buy key", NOTHING, KEY), ("buy key", ARMOUR, BOTH),
-        ("buy armour", NOTHING, ARMOUR), ("buy armour", KEY, BOTH),
-    ])
+    @pytest.mark.parametrize(
+        "action, owned, after",
+        [
+            ("buy key", NOTHING, KEY),
+            ("buy key", ARMOUR, BOTH),
+            ("buy armour", NOTHING, ARMOUR),
+            ("buy armour", KEY, BOTH),
+        ],
+    )
     def test_buying_uses_up_the_gold_also_in_armour(self, env, action, owned, after):
         assert happens(env, (*TOWN, 1, 2, owned), action) == expected(*with_dragon(2, *TOWN, 0, after))
 
-    @pytest.mark.parametrize("action, owned", [
-        ("buy key", KEY), ("buy key", BOTH), ("buy armour", ARMOUR), ("buy armour", BOTH),
-    ])
+    @pytest.mark.parametrize(
+        "action, owned",
+        [
+            ("buy key", KEY),
+            ("buy key", BOTH),
+            ("buy armour", ARMOUR),
+            ("buy armour", BOTH),
+        ],
+    )
     def test_a_second_one_keeps_what_is_owned_and_uses_up_the_gold(self, env, action, owned):
         assert happens(env, (*TOWN, 1, 0, owned), action) == expected(*with_dragon(0, *TOWN, 0, owned))
 

@@ -14,8 +14,13 @@ from spanrl.envs.two_state import two_state
 from spanrl.errors import OptionError, UnknownNameError
 
 NAMES = [
-    "counterexample-cycle", "counterexample-fixed-point", "counterexample-nonfeasible", "knight-quest", "riverswim",
-    "three-state", "two-state",
+    "counterexample-cycle",
+    "counterexample-fixed-point",
+    "counterexample-nonfeasible",
+    "knight-quest",
+    "riverswim",
+    "three-state",
+    "two-state",
 ]
 
 
@@ -29,18 +34,21 @@ class TestMake:
         assert make("three-state[delta=0.01]") == make("three-state", delta=0.01)
         assert make("riverswim[variant=osband]", n_states=8) == make("riverswim", n_states=8, variant="osband")
 
-    @pytest.mark.parametrize("text, canonical", [
-        ("three-state", "three-state"),
-        ("three-state[]", "three-state"),
-        ("three-state[delta=0.0050]", "three-state"),
-        ("three-state[delta=1e-2]", "three-state[delta=0.01]"),
-        ("three-state[delta=0]", "three-state[delta=0]"),
-        ("three-state[delta=-0.0]", "three-state[delta=0]"),
-        (" riverswim[n_states=1e1, variant=ucrl3] ", "riverswim[variant=ucrl3,n_states=10]"),
-        ("knight-quest[rewards=outcome]", "knight-quest"),
-        ("counterexample-cycle[duplicate=false]", "counterexample-cycle"),
-        ("counterexample-cycle[duplicate=true, delta=0.1]", "counterexample-cycle[delta=0.1,duplicate=true]"),
-    ])
+    @pytest.mark.parametrize(
+        "text, canonical",
+        [
+            ("three-state", "three-state"),
+            ("three-state[]", "three-state"),
+            ("three-state[delta=0.0050]", "three-state"),
+            ("three-state[delta=1e-2]", "three-state[delta=0.01]"),
+            ("three-state[delta=0]", "three-state[delta=0]"),
+            ("three-state[delta=-0.0]", "three-state[delta=0]"),
+            (" riverswim[n_states=1e1, variant=ucrl3] ", "riverswim[variant=ucrl3,n_states=10]"),
+            ("knight-quest[rewards=outcome]", "knight-quest"),
+            ("counterexample-cycle[duplicate=false]", "counterexample-cycle"),
+            ("counterexample-cycle[duplicate=true, delta=0.1]", "counterexample-cycle[delta=0.1,duplicate=true]"),
+        ],
+    )
     def test_canonical_id(self, text, canonical):
         env = make(text)
         assert env.info.id == canonical
@@ -54,29 +62,38 @@ class TestMake:
         assert make("three-state", delta=np.float64(0.1)).info.id == "three-state[delta=0.1]"
         assert make("counterexample-cycle", duplicate=np.True_).info.id == "counterexample-cycle[duplicate=true]"
 
-    @pytest.mark.parametrize("text, words", [
-        ("tree-state", r"make: unknown environment 'tree-state'\. Did you mean 'three-state'\?"),
-        ("xyzzy", r"make: unknown environment 'xyzzy'\. Known: counterexample-cycle, .*two-state\."),
-        ("three-state[delt=0.1]", r"three-state: unknown parameter 'delt'\. Did you mean 'delta'\?"),
-        ("two-state[delta=0.1]", r"two-state: unknown parameter 'delta'\. Known: none\."),
-    ])
+    @pytest.mark.parametrize(
+        "text, words",
+        [
+            ("tree-state", r"make: unknown environment 'tree-state'\. Did you mean 'three-state'\?"),
+            ("xyzzy", r"make: unknown environment 'xyzzy'\. Known: counterexample-cycle, .*two-state\."),
+            ("three-state[delt=0.1]", r"three-state: unknown parameter 'delt'\. Did you mean 'delta'\?"),
+            ("two-state[delta=0.1]", r"two-state: unknown parameter 'delta'\. Known: none\."),
+        ],
+    )
     def test_unknown_names(self, text, words):
         with pytest.raises(UnknownNameError, match=words):
             make(text)
 
-    @pytest.mark.parametrize("text, words", [
-        ("three-state[delta=small]", r"three-state: delta must be a number; got 'small'\. Give delta as float\."),
-        ("three-state[delta=true]", "delta must be a number; got True"),
-        ("riverswim[n_states=6.5]", r"riverswim: n_states must be a whole number; got 6\.5"),
-        ("riverswim[n_states=inf]", "n_states must be a whole number; got inf"),
-        ("riverswim[n_states=true]", "n_states must be a whole number; got True"),
-        ("riverswim[variant=3]", "variant must be a word of .*; got 3"),
-        ("counterexample-cycle[duplicate=1]", "duplicate must be true or false; got 1"),
-        ("knight-quest[rewards=mode]", r"knight-quest: rewards must be outcome or mean; got 'mode'\. Leave it out for"),
-        ("three-state[delta=0.1,delta=0.2]", "'delta' is given twice"),
-        ("three-state[delta]", "must read key=value"),
-        ("three state", "must read name or name"),
-    ])
+    @pytest.mark.parametrize(
+        "text, words",
+        [
+            ("three-state[delta=small]", r"three-state: delta must be a number; got 'small'\. Give delta as float\."),
+            ("three-state[delta=true]", "delta must be a number; got True"),
+            ("riverswim[n_states=6.5]", r"riverswim: n_states must be a whole number; got 6\.5"),
+            ("riverswim[n_states=inf]", "n_states must be a whole number; got inf"),
+            ("riverswim[n_states=true]", "n_states must be a whole number; got True"),
+            ("riverswim[variant=3]", "variant must be a word of .*; got 3"),
+            ("counterexample-cycle[duplicate=1]", "duplicate must be true or false; got 1"),
+            (
+                "knight-quest[rewards=mode]",
+                r"knight-quest: rewards must be outcome or mean; got 'mode'\. Leave it out for",
+            ),
+            ("three-state[delta=0.1,delta=0.2]", "'delta' is given twice"),
+            ("three-state[delta]", "must read key=value"),
+            ("three state", "must read name or name"),
+        ],
+    )
     def test_wrong_values(self, text, words):
         with pytest.raises(OptionError, match=words):
             make(text)
@@ -138,9 +155,17 @@ class TestRegisterEnv:
         with pytest.raises(OptionError, match=r"must be a word|must read name"):
             register_env(name, two_state, summary="No.")
 
-    @pytest.mark.parametrize("factory", [
-        lambda n: n, lambda *n: n, lambda **n: n, lambda n=None: n, lambda n=(1, 2): n, lambda n=1, /: n,
-    ])
+    @pytest.mark.parametrize(
+        "factory",
+        [
+            lambda n: n,
+            lambda *n: n,
+            lambda **n: n,
+            lambda n=None: n,
+            lambda n=(1, 2): n,
+            lambda n=1, /: n,
+        ],
+    )
     def test_every_parameter_needs_a_plain_default(self, factory):
         with pytest.raises(OptionError, match=r"mine: every parameter of the factory must be a keyword .*'n' is not"):
             register_env("mine", factory, summary="No.")

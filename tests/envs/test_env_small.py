@@ -27,7 +27,10 @@ class TestTwoState:
     def test_outcomes(self):
         env = make("two-state")
         assert [env.outcomes(s, a) for s in range(2) for a in range(2)] == [
-            [Outcome(1.0, 1, 0.0)], [Outcome(1.0, 0, 0.5)], [Outcome(1.0, 0, 0.0)], [Outcome(1.0, 1, 1.0)],
+            [Outcome(1.0, 1, 0.0)],
+            [Outcome(1.0, 0, 0.5)],
+            [Outcome(1.0, 0, 0.0)],
+            [Outcome(1.0, 1, 1.0)],
         ]
         assert env.mdp.state_names == ("s0", "s1")
         assert env.mdp.action_names == ("a0", "a1")

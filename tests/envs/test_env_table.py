@@ -15,8 +15,11 @@ from spanrl.errors import ModelError, OptionError
 
 ARRAYS = ("out_ptr", "out_prob", "out_succ", "out_reward", "out_law")
 EVERY = [entry.name for entry in list_envs()] + [
-    "knight-quest[rewards=mean]", "riverswim[variant=ucrl3,n_states=9]", "three-state[delta=0]",
-    "counterexample-fixed-point[extra_action=true]", "counterexample-cycle[duplicate=true]",
+    "knight-quest[rewards=mean]",
+    "riverswim[variant=ucrl3,n_states=9]",
+    "three-state[delta=0]",
+    "counterexample-fixed-point[extra_action=true]",
+    "counterexample-cycle[duplicate=true]",
 ]
 
 
@@ -84,20 +87,23 @@ class TestFromOutcomes:
         assert env.out_prob.sum() == pytest.approx(1.0, abs=1e-15)
         assert_consistent(env)
 
-    @pytest.mark.parametrize("row, words", [
-        ([], r"Env: pair \(s=0, a=0\), must have an outcome"),
-        ([(0.9, 0, 0.5)], "sums to 0.9, must sum to 1"),
-        ([(0.0, 0, 0.5)], "sums to 0, must sum to 1"),
-        ([(2.0, 0, 0.5), (-1.0, 0, 0.5)], "is -1, must not be negative"),
-        ([(float("nan"), 0, 0.5)], "is nan, must be finite"),
-        ([(float("inf"), 0, 0.0)], "is inf, must be finite"),
-        ([(1.0, 4, 0.5)], r"successor 4 of P\[s=0, a=0\], must be a state"),
-        ([(1.0, 0.5, 0.5)], "succ must be a one-dimensional array of integers"),
-        ([(0.5, 0, 0.5), (0.5, 0, 1.5)], r"Env: reward of outcome 1 of \(s=0, a=0\) is 1.5, must lie in"),
-        ([(1.0, 0, float("nan"))], "is nan, must be finite"),
-        ([(1.0, 0, 0.5, 2)], r"Env: law of outcome 0 of \(s=0, a=0\) is 2, must be 0 \(fixed\) or 1 \(Bernoulli\)"),
-        ([("half", 0, 0.5)], "prob must be an array of numbers"),
-    ])
+    @pytest.mark.parametrize(
+        "row, words",
+        [
+            ([], r"Env: pair \(s=0, a=0\) must have an outcome"),
+            ([(0.9, 0, 0.5)], "sums to 0.9, must sum to 1"),
+            ([(0.0, 0, 0.5)], "sums to 0, must sum to 1"),
+            ([(2.0, 0, 0.5), (-1.0, 0, 0.5)], "is -1, must not be negative"),
+            ([(float("nan"), 0, 0.5)], "is nan, must be finite"),
+            ([(float("inf"), 0, 0.0)], "is inf, must be finite"),
+            ([(1.0, 4, 0.5)], r"successor 4 of P\[s=0, a=0\] must be a state"),
+            ([(1.0, 0.5, 0.5)], "succ must be a one-dimensional array of integers"),
+            ([(0.5, 0, 0.5), (0.5, 0, 1.5)], r"Env: reward of outcome 1 of \(s=0, a=0\) is 1.5, must lie in"),
+            ([(1.0, 0, float("nan"))], "is nan, must be finite"),
+            ([(1.0, 0, 0.5, 2)], r"Env: law of outcome 0 of \(s=0, a=0\) is 2, must be 0 \(fixed\) or 1 \(Bernoulli\)"),
+            ([("half", 0, 0.5)], "prob must be an array of numbers"),
+        ],
+    )
     def test_what_is_wrong_is_named(self, row, words):
         with pytest.raises(ModelError, match=words):
             Env.from_outcomes({(0, 0): row})

@@ -34,7 +34,7 @@ def max_over_ball(v, centre, radius):
 def sparse_box(rng, S, A=2, listed=4):
     """A box model with listed successors, some rows with a shared interval for the rest, some free, some exact."""
     ptr, succ, low, high, rest = [0], [], [], [], []
-    for i in range(S * A):
+    for _ in range(S * A):
         n = int(rng.integers(1, min(listed, S) + 1))
         p = rng.dirichlet(np.ones(n))
         width = rng.choice([0.0, 0.05, 0.5, 2.0])
@@ -78,10 +78,14 @@ def test_box_value_of_a_wide_model_keeps_its_digits():
     pairs = np.arange(S)
     succ = rng.integers(0, S, S)
     rest = np.where(pairs % 2 == 0, 1.5 / S, 20.0 / S)
-    model = BoundedMDP.from_pairs(pairs, np.zeros(S, int), np.arange(S + 1), succ, np.zeros(S), np.full(S, 0.2), rest, np.zeros(S), np.ones(S))
+    model = BoundedMDP.from_pairs(
+        pairs, np.zeros(S, int), np.arange(S + 1), succ, np.zeros(S), np.full(S, 0.2), rest, np.zeros(S), np.ones(S)
+    )
     q = prepare(model).values(v)
     for i in rng.integers(0, S, 20):
-        assert q[i] == pytest.approx(1 + max_over_box(v, *dense_box(model, i)), abs=1e-10)  # the oracle itself rounds S times
+        assert q[i] == pytest.approx(
+            1 + max_over_box(v, *dense_box(model, i)), abs=1e-10
+        )  # the oracle itself rounds S times
 
 
 @pytest.mark.parametrize("sense", ["optimistic", "pessimistic"])
@@ -96,7 +100,8 @@ def test_ball_values_equal_the_plain_version(S, sense):
     problem = prepare(model, sense)
     for v in (np.zeros(S), rng.normal(size=S), np.round(rng.random(S), 1)):
         expected = [
-            float(problem.sign > 0) + problem.sign * max_over_ball(problem.sign * v, P[i // 2, i % 2], radius[i // 2, i % 2])
+            float(problem.sign > 0)
+            + problem.sign * max_over_ball(problem.sign * v, P[i // 2, i % 2], radius[i // 2, i % 2])
             for i in range(2 * S)
         ]
         np.testing.assert_allclose(problem.values(v), expected, rtol=0, atol=ROUNDING)

@@ -36,7 +36,7 @@ def test_the_folder_is_private_and_numba_keeps_its_setting(fresh):
     before = numba.config.CACHE_DIR
     double = jit.kernel(lambda x: 2 * x)
     assert double(4) == 8
-    assert numba.config.CACHE_DIR == before
+    assert before == numba.config.CACHE_DIR
     assert stat.S_IMODE(jit.cache_dir().stat().st_mode) == 0o700
 
 

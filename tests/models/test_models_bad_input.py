@@ -323,7 +323,7 @@ def test_a_span_bound_of_zero_is_allowed() -> None:
         ("sense", "hopeful", "sense must be .*optimistic.*pessimistic.* got 'hopeful'"),
         ("policy", "lazy", "policy must be 'mixture' or 'greedy'; got 'lazy'"),
         ("on_fail", "ignore", "on_fail must be 'raise' or 'return'; got 'ignore'"),
-        ("max_sweeps", 0, "max_sweeps must be at least 1; got 0"),
+        ("max_sweeps", 0, "max_sweeps must be at least 1"),
         ("ref_state", 2, "ref_state must be a state in 0..1; got 2"),
         ("ref_state", -1, "ref_state must be a state in 0..1; got -1"),
         ("damping", 0.0, r"damping must lie in \(0, 1\]; got 0.0"),

@@ -135,7 +135,7 @@ def test_rows_slightly_off_do_not_push_the_mean_out_of_the_range() -> None:
         (table_env([[]]), "no transition table P"),
         (table_env({0: {0: [(1.0, 0, 0.0, False)]}}), r"tells no start distribution. Pass start="),
         (table_env({0: {0: [(1.0, 0, 0.0, False)]}}, [0.5]), "start must be a state or a distribution"),
-        (table_env({0: {0: [(1.0, 3, 0.0, False)]}}, [1.0]), r"successor 3 of P\[s=0, a=0\], must be a state in 0..0"),
+        (table_env({0: {0: [(1.0, 3, 0.0, False)]}}, [1.0]), r"successor 3 of P\[s=0, a=0\] must be a state in 0..0"),
         (table_env({0: {0: [(0.5, 0, 0.0, False)]}}, [1.0]), r"P\[s=0, a=0\] sums to 0.5"),
         (table_env({0: {0: [(1.0, 0, 0.0, False)]}, 1: {}}, [1.0, 0.0]), "has no action|must be a state in 0..0|start"),
         (table_env({0: {0: [(1.0, 0, float("nan"), False)]}}, [1.0]), "finite"),

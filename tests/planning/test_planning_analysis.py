@@ -78,7 +78,7 @@ def test_evaluate_refuses_what_does_not_fit():
     mdp = make("three-state").mdp
     with pytest.raises(OptionError, match=r"must have shape \(3, 2\)"):
         evaluate(mdp, Policy([[1.0]]))
-    with pytest.raises(ModelError, match="state 0.*action that is not available"):
+    with pytest.raises(ModelError, match=r"state 0.*action that is not available"):
         evaluate(mdp, Policy([[0, 1], [1, 0], [1, 0]]))
     with pytest.raises(ModelError, match="must be an MDP"):
         evaluate(make("three-state"), Policy([[1.0]]))
@@ -151,7 +151,12 @@ def test_riverswim_constants(variant, gain, span, diameter):
 
 def test_knight_quest_numbers():
     result = analyse(make("knight-quest").mdp)
-    assert (result.n_states, result.n_actions, result.max_support, result.classification) == (360, 8, 6, "communicating")
+    assert (result.n_states, result.n_actions, result.max_support, result.classification) == (
+        360,
+        8,
+        6,
+        "communicating",
+    )
     assert result.gain == pytest.approx(0.50, abs=0.005)
     assert result.span == pytest.approx(3.28, abs=0.01)
     assert result.diameter == pytest.approx(250, abs=2)

@@ -91,7 +91,7 @@ def test_the_paper_cycle_converges_by_damping_and_not_without():
     mdp = make("counterexample-cycle[delta=0.3]").mdp
     solution = scopt(mdp, 0.4, tol=1e-9)
     assert solution.gain == pytest.approx(0.2, abs=1e-9)  # v_{2n+1} = v_1 + nc: gain c/2
-    with pytest.raises(NotConvergedError, match="not converged after 1000 sweeps.*max_sweeps") as caught:
+    with pytest.raises(NotConvergedError, match=r"not converged after 1000 sweeps.*max_sweeps") as caught:
         scopt(mdp, 0.4, damping=1.0, max_sweeps=1000)
     assert caught.value.solution.gain_bounds[0] <= 0.2 <= caught.value.solution.gain_bounds[1]
     partial = scopt(mdp, 0.4, damping=1.0, max_sweeps=1000, on_fail="return")
@@ -188,11 +188,17 @@ def test_scaling_and_relabelling(seed):
     P, r, available = mdp.to_dense()
     c, a, b = 0.3 * (mdp.r_max - mdp.r_min), 2.5, -1.0
     base = scopt(mdp, c, tol=1e-10)
-    scaled = scopt(MDP.from_dense(P, a * r + b, available=available, r_min=a * mdp.r_min + b, r_max=a * mdp.r_max + b), a * c, tol=1e-10)
+    scaled = scopt(
+        MDP.from_dense(P, a * r + b, available=available, r_min=a * mdp.r_min + b, r_max=a * mdp.r_max + b),
+        a * c,
+        tol=1e-10,
+    )
     assert scaled.gain == pytest.approx(a * base.gain + b, abs=1e-8)
     assert scaled.span == pytest.approx(a * base.span, abs=1e-7)
     order = rng.permutation(6)
-    moved = MDP.from_dense(P[order][:, :, order], r[order], available=available[order], r_min=mdp.r_min, r_max=mdp.r_max)
+    moved = MDP.from_dense(
+        P[order][:, :, order], r[order], available=available[order], r_min=mdp.r_min, r_max=mdp.r_max
+    )
     other = scopt(moved, c, tol=1e-10)
     assert other.gain == pytest.approx(base.gain, abs=1e-9)
     np.testing.assert_allclose(other.policy.probs, base.policy.probs[order], atol=1e-6)
@@ -223,7 +229,9 @@ def test_slow_mixing_is_solved_by_fewer_backups_with_frozen_policies():
     succ = np.concatenate((fast.succ.astype(int).reshape(-1, 3), fast.pair_state[:, None]), axis=1)
     prob = np.concatenate((np.array(P).reshape(-1, 3), np.full((fast.n_pairs, 1), 0.998)), axis=1)
     assert rows.size == fast.succ.size
-    slow = MDP.from_pairs(fast.pair_state, fast.action, np.arange(fast.n_pairs + 1) * 4, succ.ravel(), prob.ravel(), fast.reward)
+    slow = MDP.from_pairs(
+        fast.pair_state, fast.action, np.arange(fast.n_pairs + 1) * 4, succ.ravel(), prob.ravel(), fast.reward
+    )
     auto, plain = solve(slow), solve(slow, method="value-iteration")
     assert auto.gain == pytest.approx(plain.gain, abs=2e-6)
     assert plain.sweeps > 1000

@@ -19,7 +19,8 @@ def nonfeasible() -> Env:
             (1, 0): [Outcome(1.0, 0, 1.0)],
             (1, 1): [Outcome(1.0, 1, 1.0)],
         },
-        state_names=("s0", "s1"), action_names=("a0", "a1"),
+        state_names=("s0", "s1"),
+        action_names=("a0", "a1"),
     )
 
 
@@ -36,11 +37,20 @@ def fixed_point(alpha: float = 0.5, beta: float = 0.2, delta: float = 0.3, extra
             bound, and the fixed point is still the bias of none.
     """
     who = "counterexample-fixed-point"
-    require(0 <= beta < delta < alpha and alpha + beta <= 1, who,
-            "(alpha, beta, delta) must have 0 ≤ beta < delta < alpha and alpha + beta ≤ 1", (alpha, beta, delta),
-            "The defaults are 0.5, 0.2, 0.3.")
-    require(beta > 0 or not extra_action, who, "beta must be above 0 with extra_action", beta,
-            "At 0 the extra action would be a0 again.")
+    require(
+        0 <= beta < delta < alpha and alpha + beta <= 1,
+        who,
+        "(alpha, beta, delta) must have 0 ≤ beta < delta < alpha and alpha + beta ≤ 1",
+        (alpha, beta, delta),
+        "The defaults are 0.5, 0.2, 0.3.",
+    )
+    require(
+        beta > 0 or not extra_action,
+        who,
+        "beta must be above 0 with extra_action",
+        beta,
+        "At 0 the extra action would be a0 again.",
+    )
     outcomes = {
         (0, 0): [Outcome(1.0, 1, alpha)],
         (1, 0): [Outcome(1.0, 2, beta)],

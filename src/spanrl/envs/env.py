@@ -73,9 +73,15 @@ class Env:
 
     @classmethod
     def from_outcomes(
-        cls, outcomes: Mapping[tuple[int, int], Sequence[Outcome | tuple[float, int, float]]], *,
-        r_min: float = 0.0, r_max: float = 1.0, start: ArrayLike = 0, n_actions: int | None = None,
-        state_names: Sequence[str] | None = None, action_names: Sequence[str] | None = None,
+        cls,
+        outcomes: Mapping[tuple[int, int], Sequence[Outcome | tuple[float, int, float]]],
+        *,
+        r_min: float = 0.0,
+        r_max: float = 1.0,
+        start: ArrayLike = 0,
+        n_actions: int | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
         info: EnvInfo | None = None,
     ) -> Env:
         """Build from the outcomes of every pair: ``{(state, action): [Outcome(prob, succ, reward, law), …]}``.
@@ -91,14 +97,28 @@ class Env:
         succ, law = np.array([o.succ for o in table]), np.array([o.law for o in table])
         _check_outcomes(pairs, ptr, reward, law, *checks.reward_range("Env", r_min, r_max))
         mdp = MDP.from_pairs(
-            [s for s, _ in pairs], [a for _, a in pairs], ptr, succ, prob, _mean_rewards(ptr, prob, reward),
-            r_min=r_min, r_max=r_max, start=start, n_actions=n_actions, state_names=state_names,
+            [s for s, _ in pairs],
+            [a for _, a in pairs],
+            ptr,
+            succ,
+            prob,
+            _mean_rewards(ptr, prob, reward),
+            r_min=r_min,
+            r_max=r_max,
+            start=start,
+            n_actions=n_actions,
+            state_names=state_names,
             action_names=action_names,
         )
         ptr, prob, succ, reward, law = _canonical(ptr, prob, succ, reward, law)
         return cls(
-            mdp, frozen(ptr, np.int64), frozen(prob, np.float64), frozen(succ, np.uint32), frozen(reward, np.float64),
-            frozen(law, np.uint8), info or EnvInfo(),
+            mdp,
+            frozen(ptr, np.int64),
+            frozen(prob, np.float64),
+            frozen(succ, np.uint32),
+            frozen(reward, np.float64),
+            frozen(law, np.uint8),
+            info or EnvInfo(),
         )
 
     @classmethod
@@ -147,14 +167,27 @@ def _check_outcomes(
     pairs: list[tuple[int, int]], ptr: Array, reward: Array, law: Array, low: float, high: float
 ) -> None:
     """Check what the MDP cannot see: every pair has outcomes, each reward is in range, each law is known."""
+
     def where(j: int) -> str:
         s, a = pairs[checks.pair_of(ptr, j)]
         return f"outcome {j - ptr[checks.pair_of(ptr, j)]} of (s={s}, a={a})"
 
-    checks.reject("Env", np.diff(ptr) == 0, lambda i: "pair (s={}, a={})".format(*pairs[i]), "must have an outcome",
-                  None, "Give at least one outcome, or leave the pair out.")
-    checks.reject("Env", ~np.isin(law, (FIXED, BERNOULLI)), lambda j: f"law of {where(j)}",
-                  "must be 0 (fixed) or 1 (Bernoulli)", law, "Choose one of the two laws.")
+    checks.reject(
+        "Env",
+        np.diff(ptr) == 0,
+        lambda i: "pair (s={}, a={})".format(*pairs[i]),
+        "must have an outcome",
+        None,
+        "Give at least one outcome, or leave the pair out.",
+    )
+    checks.reject(
+        "Env",
+        ~np.isin(law, (FIXED, BERNOULLI)),
+        lambda j: f"law of {where(j)}",
+        "must be 0 (fixed) or 1 (Bernoulli)",
+        law,
+        "Choose one of the two laws.",
+    )
     checks.rewards("Env", "the outcomes", reward, low, high, lambda j: f"reward of {where(j)}")
 
 

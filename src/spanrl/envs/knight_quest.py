@@ -74,7 +74,8 @@ def knight_quest(rewards: str = "outcome") -> Env:
     start[[state_index(*state) for state in STARTS]] = 1 / 3
     table = {
         (s, a): [Outcome(p, state_index(*after), (r + 20) / 40) for p, after, r in outcomes(state, a)]
-        for s, state in enumerate(states) for a in range(len(ACTIONS))
+        for s, state in enumerate(states)
+        for a in range(len(ACTIONS))
     }
     env = Env.from_outcomes(table, start=start, state_names=[str(state) for state in states], action_names=ACTIONS)
     return env if rewards == "outcome" else Env.from_mdp(env.mdp, "mean")

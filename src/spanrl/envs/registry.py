@@ -22,20 +22,48 @@ Factory = Callable[..., Env]
 
 _PAPER = "Fruit, Pirotta, Lazaric & Ortner, ICML 2018"
 _BUILT_IN = (
-    ("two-state", "two_state:two_state", f"{_PAPER}, Example 1",
-     "Two states, deterministic: under a span bound the best policy is randomised."),
-    ("three-state", "three_state:three_state", f"{_PAPER}, Section 6",
-     "Three states, Bernoulli rewards: diameter 1/delta, span near 1."),
-    ("knight-quest", "knight_quest:knight_quest", f"{_PAPER}, appendix on experiments",
-     "A 4x4 game with a mine, a town, a dragon and a princess: 360 states, diameter near 250, span near 3.28."),
-    ("counterexample-nonfeasible", "counterexamples:nonfeasible", f"{_PAPER}, appendix on the limitations of ScOpt",
-     "Two states in which one step of the truncated operator belongs to no decision rule."),
-    ("counterexample-fixed-point", "counterexamples:fixed_point", f"{_PAPER}, appendix on the limitations of ScOpt",
-     "Three states in which the truncated operator is not feasible at its own fixed point."),
-    ("counterexample-cycle", "counterexamples:cycle", f"{_PAPER}, appendix on the limitations of ScOpt",
-     "Three states in which iterating the truncated operator cycles for ever."),
-    ("riverswim", "riverswim:riverswim", "Strehl & Littman 2008; Osband, Russo & Van Roy 2013; Bourel et al. 2020",
-     "A chain against the current: a small reward at the left end, a large one at the right end."),
+    (
+        "two-state",
+        "two_state:two_state",
+        f"{_PAPER}, Example 1",
+        "Two states, deterministic: under a span bound the best policy is randomised.",
+    ),
+    (
+        "three-state",
+        "three_state:three_state",
+        f"{_PAPER}, Section 6",
+        "Three states, Bernoulli rewards: diameter 1/delta, span near 1.",
+    ),
+    (
+        "knight-quest",
+        "knight_quest:knight_quest",
+        f"{_PAPER}, appendix on experiments",
+        "A 4x4 game with a mine, a town, a dragon and a princess: 360 states, diameter near 250, span near 3.28.",
+    ),
+    (
+        "counterexample-nonfeasible",
+        "counterexamples:nonfeasible",
+        f"{_PAPER}, appendix on the limitations of ScOpt",
+        "Two states in which one step of the truncated operator belongs to no decision rule.",
+    ),
+    (
+        "counterexample-fixed-point",
+        "counterexamples:fixed_point",
+        f"{_PAPER}, appendix on the limitations of ScOpt",
+        "Three states in which the truncated operator is not feasible at its own fixed point.",
+    ),
+    (
+        "counterexample-cycle",
+        "counterexamples:cycle",
+        f"{_PAPER}, appendix on the limitations of ScOpt",
+        "Three states in which iterating the truncated operator cycles for ever.",
+    ),
+    (
+        "riverswim",
+        "riverswim:riverswim",
+        "Strehl & Littman 2008; Osband, Russo & Van Roy 2013; Bourel et al. 2020",
+        "A chain against the current: a small reward at the left end, a large one at the right end.",
+    ),
 )
 
 

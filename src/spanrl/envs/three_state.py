@@ -26,5 +26,6 @@ def three_state(delta: float = 0.005) -> Env:
             (2, 0): [Outcome(delta, 1, 2 / 3, BERNOULLI), Outcome(1 - delta, 0, 2 / 3, BERNOULLI)],
             (2, 1): [Outcome(1.0, 2, 2 / 3, BERNOULLI)],
         },
-        state_names=("s0", "s1", "s2"), action_names=("a0", "a1"),
+        state_names=("s0", "s1", "s2"),
+        action_names=("a0", "a1"),
     )

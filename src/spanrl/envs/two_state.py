@@ -19,5 +19,6 @@ def two_state() -> Env:
             (1, 0): [Outcome(1.0, 0, 0.0)],
             (1, 1): [Outcome(1.0, 1, 1.0)],
         },
-        state_names=("s0", "s1"), action_names=("a0", "a1"),
+        state_names=("s0", "s1"),
+        action_names=("a0", "a1"),
     )

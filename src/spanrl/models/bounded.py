@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,10 @@ class BoundedMDP:
         states, actions = centre.pair_state, centre.action
 
         def per_pair(name: str, value: ArrayLike) -> NDArray[np.float64]:
-            array = np.asarray(value, dtype=np.float64)
+            try:
+                array = np.asarray(value, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise ModelError(f"{who}: {name} must be a number or an array of numbers ({error}).") from None
             if array.ndim == 0:
                 return np.full(states.size, float(array))
             if array.ndim == 1 and isinstance(P, MDP):
@@ -271,6 +275,8 @@ class BoundedMDP:
 
     def contains(self, mdp: MDP, *, tol: float = 1e-12) -> bool:
         """Tell whether ``mdp`` has the same pairs and lies in the set, up to rounding (``tol``)."""
+        if not isinstance(mdp, MDP):
+            raise ModelError(f"BoundedMDP.contains: takes an MDP; got {type(mdp).__name__}.")
         if not (np.array_equal(self.pair_ptr, mdp.pair_ptr) and np.array_equal(self.action, mdp.action)):
             return False
         if ((mdp.reward < self.r_low - tol) | (mdp.reward > self.r_high + tol)).any():
@@ -308,9 +314,9 @@ class BoundedMDP:
         who = "BoundedMDP.perturb"
         if self.is_ball:
             raise ModelError(f"{who}: works on boxes; this model has L1 balls. Build the set from intervals instead.")
-        if not 0 < eta <= 1:
+        if not (isinstance(eta, Real) and 0 < eta <= 1):
             raise ModelError(f"{who}: eta must lie in (0, 1]; got {eta!r}.")
-        if not 0 <= state < self.n_states:
+        if not (isinstance(state, Integral) and 0 <= state < self.n_states):
             raise ModelError(f"{who}: state must be in 0..{self.n_states - 1}; got {state!r}.")
         states = self.pair_state
 
@@ -390,6 +396,17 @@ class BoundedMDP:
             r_max=r_max,
             n_actions=n_actions,
         )
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when every array, the reward range and the number of actions are equal."""
+        if not isinstance(other, BoundedMDP):
+            return NotImplemented
+        same = (self.r_min, self.r_max, self.n_actions) == (other.r_min, other.r_max, other.n_actions)
+        return same and all(np.array_equal(getattr(self, n), getattr(other, n)) for n in _FIELDS)
+
+    def __hash__(self) -> int:
+        """Hash by size and rewards (arrays are read-only)."""
+        return hash((self.n_states, self.n_actions, self.succ.size, self.r_high.tobytes()))
 
     def __str__(self) -> str:
         """Summarise in three lines."""

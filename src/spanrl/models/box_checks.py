@@ -40,7 +40,7 @@ def box(who: str, ptr: Array, succ: Array, low: Array, high: Array, rest: Array,
     checks.reject(
         who,
         low > high,
-        lambda j: f"{entry('p_low')(j)} = {low[j]:.12g} > p_high = {high[j]:.12g}",
+        lambda j: f"{entry('p_low')(j)} = {low[j]:.12g} > p_high = {high[j]:.12g},",
         "p_low must not exceed p_high",
         None,
         "Swap or widen the interval.",
@@ -71,7 +71,7 @@ def mass(who: str, ptr: Array, low: Array, high: Array, rest: Array, S: int, whe
     checks.reject(
         who,
         least > 1 + SUM_TOL,
-        lambda i: f"box {where(i)} contains no distribution: its lower ends sum to {least[i]:.12g}",
+        lambda i: f"box {where(i)} contains no distribution: its lower ends sum to {least[i]:.12g},",
         "must not exceed 1",
         None,
         remedy,
@@ -79,7 +79,7 @@ def mass(who: str, ptr: Array, low: Array, high: Array, rest: Array, S: int, whe
     checks.reject(
         who,
         most < 1 - SUM_TOL,
-        lambda i: f"box {where(i)} contains no distribution: its upper ends sum to {most[i]:.12g}",
+        lambda i: f"box {where(i)} contains no distribution: its upper ends sum to {most[i]:.12g},",
         "must reach 1",
         None,
         remedy,
@@ -96,7 +96,7 @@ def reward_intervals(
     checks.reject(
         who,
         low > high,
-        lambda i: f"r_low{where(i)} = {low[i]:.12g} > r_high = {high[i]:.12g}",
+        lambda i: f"r_low{where(i)} = {low[i]:.12g} > r_high = {high[i]:.12g},",
         "r_low must not exceed r_high",
         None,
         "Swap or widen the interval.",

@@ -19,12 +19,11 @@ Where = Callable[[int], str]
 
 
 def frozen(array: ArrayLike, dtype: Any) -> Array:
-    """Return a read-only C-ordered copy of ``array`` (no copy where it is one already)."""
+    """Return a read-only C-ordered copy of ``array`` (no copy where it is one already and owns its memory)."""
     out = np.ascontiguousarray(array, dtype=dtype)
-    if out.flags.writeable:
-        if out is array or out.base is not None:
-            out = out.copy()
-        out.flags.writeable = False
+    if out.base is not None or (out is array and out.flags.writeable):  # a read-only view may be written to from behind
+        out = out.copy()
+    out.flags.writeable = False
     return out
 
 
@@ -53,7 +52,12 @@ def numeric(who: str, name: str, value: ArrayLike, shape: tuple[int | None, ...]
 
 def integers(who: str, name: str, value: ArrayLike) -> Array:
     """Return ``value`` as a one-dimensional int64 array, or raise."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ModelError(
+            f"{who}: {name} must be a one-dimensional array of integers; got a ragged one ({error})."
+        ) from None
     if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
         raise ModelError(
             f"{who}: {name} must be a one-dimensional array of integers; got dtype {array.dtype}, shape {array.shape}."
@@ -66,9 +70,9 @@ def reject(who: str, bad: NDArray[np.bool_], where: Where, rule: str, values: Ar
     if not bad.any():
         return
     first = int(np.argmax(bad))
-    came = f" is {values[first]:.12g}" if values is not None else ""
+    came = f" is {values[first]:.12g}," if values is not None else ""
     count = int(np.count_nonzero(bad))
-    raise ModelError(f"{who}: {where(first)}{came}, {rule} ({count} {'fails' if count == 1 else 'fail'}). {remedy}")
+    raise ModelError(f"{who}: {where(first)}{came} {rule} ({count} {'fails' if count == 1 else 'fail'}). {remedy}")
 
 
 def reward_range(who: str, r_min: float, r_max: float) -> tuple[float, float]:
@@ -205,6 +209,8 @@ def names(who: str, name: str, value: Sequence[str] | None, length: int) -> tupl
     """Check a list of names: the right number, all different."""
     if value is None:
         return None
+    if isinstance(value, str):
+        raise ModelError(f"{who}: {name} must be a list of names; got one text {value!r}.")
     out = tuple(str(entry) for entry in value)
     if len(out) != length or len(set(out)) != length:
         raise ModelError(
@@ -235,8 +241,8 @@ def action_count(who: str, actions: Array, n_actions: int | None, action_names: 
     """Return the number of actions: as given, or by the names, or the largest action + 1."""
     needed = int(actions.max()) + 1
     count = n_actions if n_actions is not None else len(action_names) if action_names is not None else needed
-    if count < needed:
+    if not isinstance(count, (int, np.integer)) or count < needed:
         raise ModelError(
             f"{who}: the number of actions must be at least {needed}, since action {needed - 1} is used; got {count}."
         )
-    return count
+    return int(count)

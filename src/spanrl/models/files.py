@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from spanrl.models.checks import Array
 
 VERSION = 1
 _PREFIX = "spanrl-"
+_ZIP = b"PK"
 Model = TypeVar("Model")
 
 
@@ -36,8 +37,10 @@ def write(path: Path, kind: str, arrays: dict[str, Array]) -> None:
         os.umask(mask)
         os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
-    except OSError as error:
+    except BaseException as error:  # also an interrupt leaves no half file behind
         Path(temporary).unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise ModelFileError(f"save: cannot write {path} ({error.strerror}). Nothing was changed.") from None
 
 
@@ -60,7 +63,7 @@ def read(path: Path, kind: str, required: Sequence[str]) -> dict[str, Array]:
             raise ModelFileError(f"load: {path} is damaged: {missing[0]!r} is missing. Save the model again.")
         try:
             return {name: data[name] for name in data.files}
-        except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
+        except Exception as error:  # zlib, zipfile and numpy each have their own for a damaged entry
             raise ModelFileError(f"load: {path} is damaged ({error}). Save the model again.") from None
 
 
@@ -68,7 +71,7 @@ def rebuild(path: Path, build: Callable[[], Model]) -> Model:
     """Build a model from what a file held; what breaks a rule of the model is a damaged file."""
     try:
         return build()
-    except (ModelError, ValueError, TypeError, IndexError) as error:
+    except (ModelError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as error:
         raise ModelFileError(f"load: {path} is damaged: {error}") from None
 
 
@@ -87,24 +90,34 @@ def unpack_names(data: dict[str, Array]) -> tuple[list[str] | None, list[str] | 
     return both[0], both[1]
 
 
-def _opened(path: Path) -> np.lib.npyio.NpzFile:
+@contextmanager
+def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """Open a file as an archive of arrays. We open and close it ourselves: numpy leaves damaged ones open."""
     try:
-        data = np.load(path, allow_pickle=False)
+        with path.open("rb") as stream:
+            if stream.read(2) != _ZIP:  # numpy would speak of pickle
+                raise ModelFileError(f"load: {path} is not a model file. Files of models are written by save().")
+            stream.seek(0)
+            with np.load(stream, allow_pickle=False) as data:
+                yield data
+    except ModelFileError:
+        raise
     except FileNotFoundError:
         raise ModelFileError(f"load: no file {path}. Give the path of a saved model.") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except OSError as error:
+        raise ModelFileError(
+            f"load: {path} is not a model file that can be read ({error.strerror or error}). Give the path of a saved model."
+        ) from None
+    except Exception as error:  # zlib, zipfile and numpy each have their own for a damaged archive
         raise ModelFileError(
             f"load: {path} is not a model file or is damaged ({error}). Save the model again."
         ) from None
-    if not isinstance(data, np.lib.npyio.NpzFile):
-        raise ModelFileError(f"load: {path} is not a model file. Files of models are written by save().")
-    return data
 
 
 def _kind(path: Path, data: np.lib.npyio.NpzFile) -> str:
     try:
         name, version = str(data["format"]), int(data["version"])
-    except (KeyError, ValueError, TypeError, OSError, zipfile.BadZipFile):
+    except (KeyError, ValueError, TypeError):
         raise ModelFileError(f"load: {path} is not a model file. Files of models are written by save().") from None
     if not name.startswith(_PREFIX):
         raise ModelFileError(

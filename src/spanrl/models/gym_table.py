@@ -33,16 +33,24 @@ def from_gymnasium(env: Any, r_min: float | None, r_max: float | None, start: Ar
     state, action, ptr, succ, prob, reward, seen = [], [], [0], [], [], [], []
     for s in range(n_states):
         for a in sorted(table.get(s, {})):
-            mean = 0.0
-            for p, s_next, r, terminated in table[s][a]:
-                mean += p * r
+            mean = total = 0.0
+            for outcome in table[s][a]:
+                if len(outcome) != 4:
+                    raise ModelError(
+                        f"MDP.from_gymnasium: outcomes must be (probability, next state, reward, terminated); got {outcome!r} "
+                        f"in P[s={s}, a={a}]."
+                    )
+                p, s_next, r, terminated = outcome
+                mean, total = mean + p * r, total + p
                 seen.append(float(r))
                 for target, weight in resets if terminated else [(int(s_next), 1.0)]:
                     succ.append(target)
                     prob.append(float(p) * weight)
             state.append(s)
             action.append(int(a))
-            reward.append(mean)
+            reward.append(
+                mean / total if 0 < abs(total - 1) <= checks.SUM_TOL else mean
+            )  # rows that are off are rescaled
             ptr.append(len(succ))
     low = min(seen, default=0.0) if r_min is None else r_min
     high = max(seen, default=1.0) if r_max is None else r_max

@@ -179,8 +179,14 @@ class MDP:
         cls, matrices: Sequence[Any], r: ArrayLike, *, available: ArrayLike | None = None, **options: Any
     ) -> MDP:
         """Build from one scipy sparse matrix [S, S] an action and r [S, A]; rows of unavailable pairs are ignored."""
+        rule = "MDP: matrices must hold one scipy sparse matrix an action"
+        if not isinstance(matrices, Sequence):
+            raise ModelError(f"{rule}; got {type(matrices).__name__}. Pass a list.")
         if len(matrices) == 0:
-            raise ModelError("MDP: matrices must hold one sparse matrix an action; got none.")
+            raise ModelError(f"{rule}; got none.")
+        for a, matrix in enumerate(matrices):
+            if not hasattr(matrix, "tocsr"):
+                raise ModelError(f"{rule}; that of action {a} is {type(matrix).__name__}. Use from_dense for arrays.")
         csr = [matrix.tocsr() for matrix in matrices]
         S, A = csr[0].shape[0], len(csr)
         for a, matrix in enumerate(csr):
@@ -374,7 +380,7 @@ def _clean_rows(who: str, ptr: Array, succ: Array, prob: Array, where: checks.Wh
     checks.reject(
         who,
         np.abs(sums - 1.0) > SUM_TOL,
-        lambda i: f"{where(i)} sums to {sums[i]:.12g}",
+        lambda i: f"{where(i)} sums to {sums[i]:.12g},",
         f"must sum to 1 within {SUM_TOL:g}",
         None,
         "Normalise the rows or mark the pair unavailable.",

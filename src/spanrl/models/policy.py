@@ -44,7 +44,7 @@ class Policy:
         checks.reject(
             who,
             np.abs(sums - 1) > checks.SUM_TOL,
-            lambda s: f"probs[s={s}] sums to {sums[s]:.12g}",
+            lambda s: f"probs[s={s}] sums to {sums[s]:.12g},",
             f"must sum to 1 within {checks.SUM_TOL:g}",
             None,
             "Normalise the rows.",

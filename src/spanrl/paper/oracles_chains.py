@@ -47,7 +47,7 @@ def solve_linear(A: Exact, B: Exact) -> Exact:
 def recurrent_classes(P: Exact) -> list[list[int]]:
     """Return the recurrent classes of a chain, by transitive closure."""
     S = len(P)
-    reach = (np.array(P > (0 if P.dtype == object else DUST), dtype=bool) | np.eye(S, dtype=bool)).astype(np.int64)
+    reach = (np.array((0 if P.dtype == object else DUST) < P, dtype=bool) | np.eye(S, dtype=bool)).astype(np.int64)
     for _ in range(S.bit_length()):
         reach = (reach @ reach > 0).astype(np.int64)
     both = reach * reach.T

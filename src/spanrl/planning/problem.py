@@ -93,12 +93,17 @@ class Problem:
         return Problem(arrays, frozen(self.reward[pairs], np.float64), self.sign, self.tie, workspace(arrays))
 
 
-def prepare(model: Model, sense: str = "optimistic") -> Problem:
-    """Lay out ``model`` for the kernels, with the optimistic or the pessimistic end of its sets."""
+def check_model(model: Model, sense: str) -> None:
+    """Check the type of the model and which end of its sets is asked for."""
     if sense not in ("optimistic", "pessimistic"):
         raise OptionError(f"solve: sense must be 'optimistic' or 'pessimistic'; got {sense!r}.")
     if not isinstance(model, (MDP, BoundedMDP)):
         raise OptionError(f"solve: the model must be an MDP or a BoundedMDP; got {type(model).__name__}.")
+
+
+def prepare(model: Model, sense: str = "optimistic") -> Problem:
+    """Lay out ``model`` for the kernels, with the optimistic or the pessimistic end of its sets."""
+    check_model(model, sense)
     sign = 1.0 if sense == "optimistic" else -1.0
     tie = TIE * (model.r_max - model.r_min)
     if isinstance(model, MDP):

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.operators import clip_span, decide
 from spanrl.planning.policy_iteration import policy_iteration
-from spanrl.planning.problem import Model, Vector, prepare
+from spanrl.planning.problem import Model, Vector, check_model, prepare
 
 METHODS = ("auto", "value-iteration", "modified-policy-iteration", "policy-iteration")
 
@@ -81,7 +82,7 @@ def solve(
     (0.75, [[1.0, 0.0], [0.1429, 0.8571]])
     """
     c = checks.span_bound("solve", span_bound)
-    _check_options(model, c, tol, method, ref_state, damping, contraction, policy, max_sweeps, on_fail)
+    check_options(model, c, tol, sense, method, ref_state, damping, contraction, policy, max_sweeps, on_fail)
     problem = prepare(model, sense)
     v = (
         np.zeros(problem.n_states)
@@ -127,7 +128,7 @@ def gain_curve(model: Model, span_bounds: Sequence[float] | Vector, **options: A
     [0.5, 0.75, 1.0]
     """
     gains, bias = [], None
-    for c in checks.numeric("gain_curve", "span_bounds", np.asarray(span_bounds, dtype=float), (None,)):
+    for c in checks.numeric("gain_curve", "span_bounds", span_bounds, (None,)):
         solution = solve(model, span_bound=c, v_init=bias, **options)
         gains.append(solution.gain)
         bias = solution.bias
@@ -142,37 +143,40 @@ def _solve_directly(model: Model, iteration: Iteration, v: Vector | None) -> Vec
     return optimum.gain
 
 
-def _check_options(
+def check_options(
     model: Model,
     c: float,
     tol: float,
+    sense: str,
     method: str,
-    ref_state: int,
-    damping: float | None,
-    contraction: float | None,
-    policy: str,
-    max_sweeps: int,
-    on_fail: str,
+    ref_state: int = 0,
+    damping: float | None = None,
+    contraction: float | None = None,
+    policy: str = "mixture",
+    max_sweeps: int = 1,
+    on_fail: str = "raise",
 ) -> None:
+    """Check the options of :func:`solve` without solving, so that a wrong one is told before anything is compiled."""
+    check_model(model, sense)
+    checks.span_bound("solve", c)
     if method not in METHODS:
         raise OptionError(f"solve: method must be one of {', '.join(METHODS)}; got {method!r}.")
     if method == "policy-iteration" and not (isinstance(model, MDP) and c == inf):
         raise OptionError(
             "solve: method 'policy-iteration' works for an MDP without a span bound; use 'auto' for the rest."
         )
-    if not (isinstance(tol, (int, float)) and 0 < tol < inf):
+    if not (isinstance(tol, Real) and 0 < tol < inf):
         raise OptionError(f"solve: tol must be a finite number > 0; got {tol!r}.")
-    n_states = getattr(model, "n_states", 1)
-    if not 0 <= ref_state < n_states:
-        raise OptionError(f"solve: ref_state must be a state in 0..{n_states - 1}; got {ref_state!r}.")
-    if damping is not None and not 0 < damping <= 1:
+    if not (isinstance(ref_state, Integral) and 0 <= ref_state < model.n_states):
+        raise OptionError(f"solve: ref_state must be a state in 0..{model.n_states - 1}; got {ref_state!r}.")
+    if damping is not None and not (isinstance(damping, Real) and 0 < damping <= 1):
         raise OptionError(f"solve: damping must lie in (0, 1]; got {damping!r}.")
-    if contraction is not None and not 0 <= contraction < 1:
+    if contraction is not None and not (isinstance(contraction, Real) and 0 <= contraction < 1):
         raise OptionError(f"solve: contraction must lie in [0, 1); got {contraction!r}.")
     if policy not in ("mixture", "greedy"):
         raise OptionError(f"solve: policy must be 'mixture' or 'greedy'; got {policy!r}.")
-    if max_sweeps < 1:
-        raise OptionError(f"solve: max_sweeps must be at least 1; got {max_sweeps!r}.")
+    if not (isinstance(max_sweeps, Integral) and max_sweeps >= 1):
+        raise OptionError(f"solve: max_sweeps must be at least 1, a whole number; got {max_sweeps!r}.")
     if on_fail not in ("raise", "return"):
         raise OptionError(f"solve: on_fail must be 'raise' or 'return'; got {on_fail!r}.")
 
@@ -209,7 +213,11 @@ def _failure(solution: Solution, iteration: Iteration, gains: Vector | None) -> 
             f"{worse}. Use analyse() for the gain of each state, or a finite span_bound.",
             solution,
         )
-    why = "rounding allows no less. Raise tol" if iteration.at_rounding else "max_sweeps is reached. Raise max_sweeps or tol"
+    why = (
+        "rounding allows no less. Raise tol"
+        if iteration.at_rounding
+        else "max_sweeps is reached. Raise max_sweeps or tol"
+    )
     return NotConvergedError(
         f"solve: not converged after {solution.sweeps} sweeps: the gain is in [{low:.9g}, {high:.9g}], wider than tol = {tol:g}; {why}.",
         solution,

@@ -31,7 +31,12 @@ def plot_gain_curve(
     if span is not None:
         ax.axvline(span, color="#c44536", linewidth=1, linestyle=":")
         ax.annotate(
-            f"sp(h*) = {span:.4g}", (span, 0.03), xycoords=("data", "axes fraction"), ha="right", rotation=90, color="#c44536"
+            f"sp(h*) = {span:.4g}",
+            (span, 0.03),
+            xycoords=("data", "axes fraction"),
+            ha="right",
+            rotation=90,
+            color="#c44536",
         )
     ax.set_xlabel("span bound c")
     ax.set_ylabel("certified gain g⁺(c)")

@@ -29,7 +29,7 @@ class Scale:
     instances: int
 
 
-SMOKE, QUICK, PAPER = Scale("smoke", 25), Scale("quick", 150), Scale("paper", 1500)
+SMOKE, QUICK, PAPER = Scale("smoke", 20), Scale("quick", 100), Scale("paper", 1500)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,26 @@ def gaps_D1(system: System, model: Model, c: float, best: float, rng: np.random.
     return gaps | ({"g*_c ≤ g⁺": best - first.gain_bounds[1]} if np.isfinite(best) else {})
 
 
+def never_feasible() -> MDP:
+    """Return an MDP whose fixed point is h⁺ = (0, c, c), g⁺ = ¼ + 0.65c for small c, with T_c infeasible in s2."""
+    P = np.array([[[0.35, 0.25, 0.4], [1, 0, 0]], [[1, 0, 0], [0.5, 0.5, 0]], [[0.35, 0.05, 0.6], [0, 1, 0]]])
+    r = [[0.25, 0.0], [0.25, 0.75], [0.75, 0.5]]
+    return MDP.from_dense(P, r, available=[[True, False], [True, True], [True, True]])
+
+
+def strictly_dominates(ledger: Ledger, system: System, c: float) -> None:
+    """Check on :func:`never_feasible` that g⁺ has its closed form and lies above every policy that keeps the bound."""
+    mdp = never_feasible()
+    found, (best, _) = (
+        system.solve(mdp, span_bound=c, tol=1e-10),
+        oracles_chains.constrained_optimum(finite(mdp), c, 40),
+    )
+    ledger.true("never feasible: T_c is infeasible at the fixed point", not found.feasible)
+    ledger.equal(f"never feasible: g⁺, c = {c:g}", found.gain, 0.25 + 0.65 * c)
+    ledger.note(f"never feasible: best policy within c = {c:g}, grid of 1/40", best)
+    ledger.true("never feasible: g⁺ > g*_c > −∞", -np.inf < best < found.gain - 0.01)
+
+
 def check_D1(system: System, scale: Scale) -> Outcome:
     """Check g⁺ ≥ gain of every policy of a grid that keeps the bound, feasible or not, and uniqueness of g⁺."""
     rng, ledger = generator("D1"), Ledger()
@@ -75,6 +95,8 @@ def check_D1(system: System, scale: Scale) -> Outcome:
         ledger.count("feasible, with policies that keep the bound", np.isfinite(best) and feasible)
         ledger.count("sets, with policies of a member that keep the bound", np.isfinite(best) and model is not member)
         ledger.gaps(gaps_D1(system, model, c, best, rng))
+    for c in (0.2, 0.25, 0.3):
+        strictly_dominates(ledger, system, c)
     return ledger.outcome(needs=tuple(name for name in ledger.numbers if name.endswith("keep the bound")))
 
 
