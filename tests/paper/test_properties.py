@@ -149,7 +149,7 @@ def test_constrained_optimum(mdp, c):
 @CASES
 @given(st.data())
 def test_bracket_holds_at_any_vector(data):
-    """min(T_c v − v) ≤ g⁺ ≤ max(T_c v − v) for any v: the certificate (spec, fact 1)."""
+    """min(T_c v − v) ≤ g⁺ ≤ max(T_c v − v) for any v: the certificate."""
     model, c = data.draw(models()), data.draw(st.sampled_from([0.0, 0.25, 1.0, 3.0]))
     v = data.draw(vectors(model.n_states))
     step = REAL.span_bellman(model, v, c) - v

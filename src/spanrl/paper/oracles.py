@@ -156,7 +156,7 @@ def span_lp_gain(model: Finite, c: float) -> float:
 
 
 def fixed_point(model: Finite, c: float = np.inf, tol: float = 1e-10, limit: int = 200_000) -> tuple[float, Vector]:
-    """Return (g⁺, h⁺) of T_c h = h + g e to ``tol``, by averaged iteration v ← (v + T_c v)/2 (spec, fact 2).
+    """Return (g⁺, h⁺) of T_c h = h + g e to ``tol``, by averaging, v ← (v + T_c v)/2, which converges for every c < ∞.
 
     The certificate is min(T_c v − v) ≤ g⁺ ≤ max(T_c v − v). Raises where it does not close, as on a multichain model
     with c = ∞.

@@ -112,7 +112,7 @@ def check_O9(system: System, scale: Scale) -> Outcome:
 
 
 def sweeps_needed(gamma: float, tol: float, model: Model, c: float) -> int:
-    """Return how many times ScOpt applies T_c from v_0 = 0 until its own rule stops it (Fig. 2).
+    """Return how many times ScOpt applies T_c from v_0 = 0 until its own rule stops it (Fig. 3).
 
     The rule is sp(v_{n+1} − v_n) + 2γⁿ/(1 − γ) sp(v_1 − v_0) ≤ tol.
     """

@@ -1,0 +1,38 @@
+"""The README and the docs are run: Python examples as doctests, commands through the command line."""
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from spanrl.cli import main
+
+README = Path(__file__).parents[1] / "README.md"
+SLIPS = README.parent / "docs" / "slips.md"
+
+
+def commands():
+    """Return (command, the lines shown under it) for every spanrl command of the README."""
+    blocks = re.findall(r"```console\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    for block in blocks:
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, shown = part.partition("\n")
+            if command.startswith("spanrl"):
+                yield command, [line.strip() for line in shown.splitlines() if line.strip() not in ("", "…")]
+
+
+@pytest.mark.parametrize("page", [README, SLIPS], ids=lambda page: page.name)
+def test_python_examples(page):
+    failed, attempted = doctest.testfile(str(page), module_relative=False)
+    assert failed == 0
+    assert attempted > 10
+
+
+@pytest.mark.parametrize(("command", "shown"), list(commands()))
+def test_commands_print_what_is_shown(command, shown, capsys):
+    assert main(shlex.split(command)[1:]) == 0
+    printed = {line.strip() for line in capsys.readouterr().out.splitlines()}
+    assert shown
+    assert set(shown) <= printed
