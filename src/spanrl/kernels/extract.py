@@ -8,6 +8,8 @@ from spanrl.kernels.jit import kernel
 from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN
 from spanrl.kernels.order import sort_row
 
+_DUST = 1e-14
+
 
 @kernel
 def best_pairs(pair_ptr, q, sign, tie, pair):
@@ -23,9 +25,9 @@ def best_pairs(pair_ptr, q, sign, tie, pair):
 
 
 @kernel
-def _put(idx, p, n, s, weight):
-    """Append (s, weight) to a row, where there is any weight."""
-    if weight > 0.0:
+def _put(idx, p, n, s, weight, floor):
+    """Append (s, weight) to a row where the weight is above ``floor``: dust left by rounding is no transition."""
+    if weight > floor:
         idx[n] = s
         p[n] = weight
         return n + 1
@@ -38,10 +40,10 @@ def _fill_block(m, ws, i, position, end, mass, idx, p, n):
     rest = m.rest[i]
     full = min(end - position, int(mass / rest))
     for k in range(position, position + full):
-        n = _put(idx, p, n, ws.order[k], rest)
+        n = _put(idx, p, n, ws.order[k], rest, 0.0)
     mass -= rest * full
     if full < end - position:
-        n = _put(idx, p, n, ws.order[position + full], max(mass, 0.0))
+        n = _put(idx, p, n, ws.order[position + full], mass, _DUST)
         mass = 0.0
     return mass, n
 
@@ -51,7 +53,7 @@ def _box_row(m, ws, i, idx, p):
     """Write the maximising distribution over the box of pair i; return its number of entries."""
     mass = m.slack[i]
     if mass == FREE:
-        return _put(idx, p, 0, ws.order[0], 1.0)
+        return _put(idx, p, 0, ws.order[0], 1.0, 0.0)
     first, end = m.succ_ptr[i], m.succ_ptr[i + 1]
     sort_row(first, end, ws.w, ws.succ, ws.low, ws.room)
     n, position = 0, 0
@@ -60,7 +62,7 @@ def _box_row(m, ws, i, idx, p):
         if m.rest[i] > 0.0 and mass > 0.0 and k > position:
             mass, n = _fill_block(m, ws, i, position, k, mass, idx, p, n)
         give = max(min(ws.room[j], mass), 0.0)
-        n = _put(idx, p, n, ws.succ[j], ws.low[j] + give)
+        n = _put(idx, p, n, ws.succ[j], ws.low[j] + give, 0.0 if ws.low[j] > 0.0 else _DUST)
         mass -= give
         position = k + 1
     if m.rest[i] > 0.0 and mass > 0.0 and ws.order.size > position:
@@ -81,9 +83,9 @@ def _ball_row(m, ws, i, idx, p):
         removed = min(take, ws.low[j])
         take -= removed
         bonus = add if listed and j == first else 0.0
-        n = _put(idx, p, n, ws.succ[j], ws.low[j] - removed + bonus)
+        n = _put(idx, p, n, ws.succ[j], ws.low[j] - removed + bonus, _DUST if removed > 0.0 else 0.0)
     if not listed:
-        n = _put(idx, p, n, ws.order[0], add)
+        n = _put(idx, p, n, ws.order[0], add, 0.0)
     return n
 
 
@@ -96,7 +98,7 @@ def row(m, ws, i, idx, p):
         return _ball_row(m, ws, i, idx, p)
     n = 0
     for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
-        n = _put(idx, p, n, m.succ[j], m.low[j])
+        n = _put(idx, p, n, m.succ[j], m.low[j], 0.0)
     return n
 
 

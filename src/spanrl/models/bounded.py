@@ -7,7 +7,7 @@ For every pair the reward lies in an interval [r_low, r_high], and the transitio
 * an **L1 ball**: ‖p − centre‖₁ ≤ radius.
 
 This is the set M of plausible MDPs in the paper (Sec. 3.1); choosing r and p inside it is part of the action of the
-extended MDP. :meth:`BoundedMDP.augment` and :meth:`BoundedMDP.perturb` are the two halves of its Def. 4 (M‡).
+extended MDP. :meth:`BoundedMDP.augment` and :meth:`BoundedMDP.perturb` are the two halves of its Def. 3 (M‡).
 """
 
 from __future__ import annotations
@@ -298,14 +298,14 @@ class BoundedMDP:
         return bool(inside and (mdp.prob[~listed] <= self.rest_high[theirs_pair[~listed]] + tol).all())
 
     def augment(self) -> BoundedMDP:
-        """Return the model whose reward intervals reach down to r_min: B_r ← [r_min, max B_r] (paper, Def. 4).
+        """Return the model whose reward intervals reach down to r_min: B_r ← [r_min, max B_r] (paper, Def. 3).
 
         L and T_c stay the same, and T_c becomes feasible wherever sp(v) ≤ c.
         """
         return replace(self, r_low=np.full(self.n_pairs, self.r_min))
 
     def perturb(self, eta: float, state: int) -> BoundedMDP:
-        """Return the model in which every pair reaches ``state`` with probability at least η (paper, Def. 4).
+        """Return the model in which every pair reaches ``state`` with probability at least η (paper, Def. 3).
 
         B_p(s, a, s̄) ← B_p(s, a, s̄) ∩ [η, 1]. Raises where one of the three conditions fails: the intersection is empty, the
         lower ends add up to more than 1, or the upper ends to less than 1. The Bellman operator becomes a span contraction

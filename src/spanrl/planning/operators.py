@@ -10,7 +10,7 @@
 
 In a bounded MDP, L also maximises over rewards and transitions ("optimistic"; with ``sense="pessimistic"`` nature minimises
 them). All are monotone and F(v + λe) = Fv + λe. T_c v is *feasible* at s when some distribution over actions attains it,
-which is so exactly when min_a[…] ≤ min Lv + c (Lemma 4).
+which is so exactly when min_a[…] ≤ min Lv + c (Lemma 5).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def bellman(model: Model, v: ArrayLike, *, sense: str = "optimistic") -> Vector:
 
 
 def clip_span(v: ArrayLike, c: float) -> Vector:
-    """Return Γ_c v = min(v, min v + c), the projection of v on {sp ≤ c} in span semi-norm (Lemma 9).
+    """Return Γ_c v = min(v, min v + c), the projection of v on {sp ≤ c} in span semi-norm (Lemma 14).
 
     >>> clip_span([0.0, 2.0, 0.5], 1.0).tolist()
     [0.0, 1.0, 0.5]

@@ -7,7 +7,7 @@ Let F be L, or T_c = Γ_c L with a span bound c. F is monotone and F(v + λe) = 
 where Fh⁺ = h⁺ + g⁺e. (For F = L this needs an optimal gain that is the same in all states.) The solver iterates until this
 bracket is at most ``tol`` wide; nothing else is a stopping rule, so that warm starts, damping and frozen policies are safe.
 
-* *value iteration*: v ← Fv, the paper's ScOpt (Fig. 2) and EVI.
+* *value iteration*: v ← Fv, the paper's ScOpt (Fig. 3) and EVI.
 * *damping*: v ← (1−a)v + a·Fv. F is non-expansive in span, so the bracket never widens; with 0 < a < 1 it converges also where plain
   iteration cycles for ever (App. B.2). Switched on when the bracket stops narrowing.
 * *modified policy iteration*: freeze the greedy actions, sweep over them alone, then one full sweep with the test. Cheaper by the number
@@ -109,12 +109,12 @@ def solve(
 
 
 def scopt(model: Model, span_bound: float, **options: Any) -> Solution:
-    """Solve sup{g^π : sp(h^π) ≤ c} by ScOpt (paper, Fig. 2): :func:`solve` with a span bound."""
+    """Solve sup{g^π : sp(h^π) ≤ c} by ScOpt (paper, Fig. 3): :func:`solve` with a span bound."""
     return solve(model, span_bound=span_bound, **options)
 
 
 def evi(bounded: BoundedMDP, **options: Any) -> Solution:
-    """Solve a bounded-parameter MDP by extended value iteration (paper, Eq. 3): :func:`solve` without a span bound."""
+    """Solve a bounded-parameter MDP by extended value iteration (paper, Eq. 4): :func:`solve` without a span bound."""
     if not isinstance(bounded, BoundedMDP):
         raise OptionError(f"evi: the model must be a BoundedMDP; got {type(bounded).__name__}. Use solve() for an MDP.")
     return solve(bounded, **options)
