@@ -173,7 +173,7 @@ def plan(
         loaded, span_bound=bound, tol=width, sense=sense, method=method, policy=policy, max_sweeps=int(most)
     )
     if as_json:
-        fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__ if name != "extend"}
+        fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__ if not name.startswith("_")}
         chain, reward = solution.optimistic
         chain = chain.tocoo()
         extended = {

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from planning_models import garnet, optimal_gains, random_mdp
+from scipy.sparse import csc_array
 
 from spanrl import MDP, Policy, analyse, evaluate, make, solve
 from spanrl.errors import ModelError, OptionError, SpanrlError
@@ -86,10 +87,22 @@ def test_evaluate_refuses_what_does_not_fit():
 
 def test_evaluate_raises_where_sweeps_do_not_converge(monkeypatch):
     monkeypatch.setattr(chain, "DIRECT", 0)
-    monkeypatch.setattr(chain, "_MAX_CHUNKS", 1)
+    monkeypatch.setattr(chain, "_MAX_SWEEPS", 1000)
+    monkeypatch.setattr(chain, "_ENTRIES_A_CALL", 1000)
     mdp = MDP.from_dense([[[1 - 1e-7, 1e-7]], [[1e-7, 1 - 1e-7]]], [[0], [1]])
     with pytest.raises(SpanrlError, match="mixes too slowly"):
         evaluate(mdp, Policy([[1], [1]]))
+
+
+def test_evaluate_is_exact_on_nearly_separate_parts():
+    """p(s, s) rounds to 1 here, so 1 − p(s, s) must be summed from the rest of the row."""
+    mdp = MDP.from_dense([[[1.0, 3e-200]], [[1e-200, 1.0]]], [[0], [1]])
+    assert evaluate(mdp, Policy([[1], [1]])).gain == pytest.approx(0.75, abs=1e-12)
+
+
+def test_a_singular_system_is_named():
+    with pytest.raises(SpanrlError, match="singular to working precision"):
+        chain._factor(csc_array((2, 2)))
 
 
 def slow_diameter(mdp):

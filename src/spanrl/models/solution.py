@@ -39,7 +39,7 @@ class Solution:
     converged: bool
     feasible: bool
     truncated: NDArray[np.bool_]
-    extend: Callable[[], ExtendedChain] = field(repr=False)
+    _extend: Callable[[], ExtendedChain] = field(repr=False)
 
     @property
     def optimistic(self) -> ExtendedChain:
@@ -47,7 +47,7 @@ class Solution:
 
         Built when asked for: with a wide box it can be far larger than the model.
         """
-        return self.extend()
+        return self._extend()
 
     def __str__(self) -> str:
         """Summarise in a few lines."""

@@ -235,7 +235,7 @@ def extended_reward_beyond(by: float) -> Callable[[Solution], Solution]:
 
     def change(solution: Solution) -> Solution:
         P, r = solution.optimistic
-        return replace(solution, extend=lambda: (P, r + by))
+        return replace(solution, _extend=lambda: (P, r + by))
 
     return change
 

@@ -8,10 +8,10 @@ range, or raise.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
 from spanrl.kernels.chains import solve_transient, stationary_sweeps
@@ -25,8 +25,9 @@ DIRECT = 2000
 """Up to this many states in a class the linear systems are solved directly."""
 
 _RESIDUAL = 1e-11
-_CHUNK = 1000
-_MAX_CHUNKS = 10_000
+_ROUNDING = 1.4e-14  # in units of the vector: below this a residual is noise
+_MAX_SWEEPS = 10**7
+_ENTRIES_A_CALL = 2 * 10**7  # a kernel call lasts 0.1 s at the most
 
 
 def chain_gain_bias(P: Any, r: Vector) -> tuple[Vector, Vector]:
@@ -49,8 +50,9 @@ def chain_gain_bias(P: Any, r: Vector) -> tuple[Vector, Vector]:
     transient = np.flatnonzero(~recurrent)
     if transient.size:
         into, inside = P[transient][:, np.flatnonzero(recurrent)], P[transient][:, transient]
-        gain[transient] = _transient(inside, into @ gain[recurrent])
-        bias[transient] = _transient(inside, r[transient] - gain[transient] + into @ bias[recurrent])
+        left = into.sum(axis=1)
+        gain[transient] = _transient(inside, left, into @ gain[recurrent])
+        bias[transient] = _transient(inside, left, r[transient] - gain[transient] + into @ bias[recurrent])
     return gain, bias
 
 
@@ -63,13 +65,10 @@ def _recurrent(P: Any, r: Vector) -> tuple[float, Vector]:
 
 def _recurrent_direct(P: Any, r: Vector) -> tuple[float, Vector]:
     """Solve (I − P)h + g e = r with h(0) = 0, and μ(I − P) = 0, by one sparse factorisation."""
-    from scipy.sparse import csc_array, eye_array
-    from scipy.sparse.linalg import splu
-
     n = r.size
-    system = (eye_array(n, format="csc") - csc_array(P)).tolil()
+    system = _leaving(P, np.zeros(n)).tolil()
     system[:, 0] = np.ones((n, 1))  # the unknown h(0) = 0 makes room for g
-    factor = splu(csc_array(system))
+    factor = _factor(system)
     solution = factor.solve(r)
     gain, bias = float(solution[0]), solution.copy()
     bias[0] = 0.0
@@ -81,47 +80,69 @@ def _recurrent_direct(P: Any, r: Vector) -> tuple[float, Vector]:
 
 def _recurrent_sweeps(P: Any, r: Vector) -> tuple[float, Vector]:
     """Iterate damped relative values and the stationary distribution until both equations hold to 1e-11 of the scale."""
-    n = r.size
     arrays = _plain(P)
     reward, ws = frozen(r, np.float64), workspace(arrays)
-    v, u = np.zeros(n), np.empty(n)
+    v, u = np.zeros(r.size), np.empty(r.size)
     tol = _RESIDUAL * max(float(np.ptp(r)), 1e-300)
-    for _ in range(_MAX_CHUNKS):
-        _, lo, hi, _, done = value_iteration(arrays, reward, 1.0, ws, v, u, np.inf, tol, 0.0, 0.0, 0.9, 0, _CHUNK)
-        tol = max(tol, 4e-16 * float(np.ptp(v)))  # rounding limits the width
+    for n in _calls(arrays):
+        _, lo, hi, _, done = value_iteration(arrays, reward, 1.0, ws, v, u, np.inf, tol, 0.0, 0.0, 0.9, 0, n)
+        tol = max(tol, _ROUNDING * float(np.abs(v).max()))
         if done:
             break
     else:
-        raise SpanrlError(
-            f"evaluate: no convergence on a chain of {n} states; its gain is in [{lo:.9g}, {hi:.9g}]. It mixes too slowly."
-        )
+        raise _too_slow(r.size)
     transposed = _plain(P.T.tocsr())
-    mu, work = np.full(n, 1.0 / n), np.empty(n)
-    for _ in range(_MAX_CHUNKS):
-        if stationary_sweeps(transposed, mu, work, 0.9, _RESIDUAL, _CHUNK) <= _RESIDUAL:
-            break
-    else:
-        raise SpanrlError(
-            f"evaluate: the stationary distribution of a chain of {n} states did not converge. It mixes too slowly."
-        )
-    return (lo + hi) / 2, v - mu @ v
+    mu, work = np.full(r.size, 1.0 / r.size), np.empty(r.size)
+    for n in _calls(arrays):
+        if stationary_sweeps(transposed, mu, work, 0.9, _RESIDUAL, n) <= _RESIDUAL:
+            return (lo + hi) / 2, v - mu @ v
+    raise _too_slow(r.size)
 
 
-def _transient(P: Any, b: Vector) -> Vector:
-    """Solve x = b + Px for a transient block P."""
-    from scipy.sparse import csc_array, eye_array
+def _transient(P: Any, left: Vector, b: Vector) -> Vector:
+    """Solve x = b + Px for a transient block P that is left with the probabilities ``left``."""
+    if b.size <= DIRECT:
+        return np.asarray(_factor(_leaving(P, left)).solve(b))
+    arrays, x = _plain(P.tocsr()), np.zeros(b.size)
+    scale = max(float(np.abs(b).max()), 1e-300)
+    for n in _calls(arrays):
+        if solve_transient(arrays, b, x, n) <= _RESIDUAL * max(scale, float(np.abs(x).max())):
+            return x
+    raise _too_slow(b.size)
+
+
+def _leaving(P: Any, left: Vector) -> Any:
+    """Return I − P with 1 − p(s, s) summed from what leaves s: exact also where p(s, s) rounds to 1 (the idea of GTH)."""
+    from scipy.sparse import diags_array
+
+    others = P - diags_array(P.diagonal())
+    return diags_array(others.sum(axis=1) + left) - others
+
+
+def _factor(matrix: Any) -> Any:
+    """Return the sparse LU factors of a matrix, or say that it is singular to working precision."""
+    from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu
 
-    n = b.size
-    if n <= DIRECT:
-        return np.asarray(splu(csc_array(eye_array(n) - P)).solve(b))
-    arrays, x = _plain(P.tocsr()), np.zeros(n)
-    scale = max(float(np.abs(b).max()), 1e-300)
-    for _ in range(_MAX_CHUNKS):
-        change = solve_transient(arrays, b, x, _CHUNK)
-        if change <= _RESIDUAL * max(scale, float(np.abs(x).max())):
-            return x
-    raise SpanrlError(f"evaluate: no convergence on {n} transient states; they are left too slowly.")
+    try:
+        return splu(csc_array(matrix))
+    except RuntimeError:
+        raise SpanrlError(
+            f"evaluate: the linear system of a chain of {matrix.shape[0]} states is singular to working precision: some states are "
+            "left with a probability too small to compute with. Drop such transitions."
+        ) from None
+
+
+def _calls(arrays: Arrays) -> Iterator[int]:
+    """Yield the number of sweeps of each kernel call: short calls, until the sweeps are used up."""
+    n = max(1, _ENTRIES_A_CALL // max(1, arrays.succ.size))
+    return (n for _ in range(-(-_MAX_SWEEPS // n)))
+
+
+def _too_slow(n: int) -> SpanrlError:
+    return SpanrlError(
+        f"evaluate: no convergence on {n} states of a chain after {_MAX_SWEEPS:g} sweeps: it mixes too slowly."
+    )
 
 
 def _plain(P: Any) -> Arrays:
@@ -136,10 +157,3 @@ def _plain(P: Any) -> Arrays:
         empty,
         empty,
     )
-
-
-def is_recurrent_everywhere(P: Any) -> NDArray[np.bool_]:
-    """Return which states of a chain are recurrent."""
-    P = P.tocsr()
-    label, closed = closed_components(P.shape[0], np.repeat(np.arange(P.shape[0]), np.diff(P.indptr)), P.indices)
-    return np.isin(label, closed)

@@ -196,7 +196,7 @@ def _solution(model: Model, iteration: Iteration, c: float, policy: str, sense: 
         converged=iteration.converged,
         feasible=bool(rule.feasible.all()),
         truncated=rule.truncated,
-        extend=lambda: rule.optimistic,
+        _extend=lambda: rule.optimistic,
     )
 
 
