@@ -26,7 +26,7 @@ PAIRS = [truncation.gaps_O2, truncation.gaps_O3, truncation.gaps_O4, truncation.
 OPERATORS = [span_operator.gaps_O6, span_operator.gaps_O7, span_operator.gaps_O8, span_operator.gaps_O9]
 
 
-def check(gaps, tol=EXACT):
+def assert_none_broken(gaps, tol=EXACT):
     """Assert that no excess is above the tolerance."""
     broken = {name: gap for name, gap in gaps.items() if not gap <= tol}
     assert not broken, broken
@@ -36,32 +36,32 @@ def check(gaps, tol=EXACT):
 @given(st.data())
 def test_evaluation_equations(data):
     mdp = data.draw(mdps())
-    check(evaluation.gaps_evaluation(REAL, mdp, data.draw(policies(mdp))))
+    assert_none_broken(evaluation.gaps_evaluation(REAL, mdp, data.draw(policies(mdp))))
 
 
 @FEW
 @given(mdps())
 def test_span_of_the_optimal_bias_and_diameter(mdp):
-    check(evaluation.gaps_diameter(REAL, mdp), LP_TOL)
+    assert_none_broken(evaluation.gaps_diameter(REAL, mdp), LP_TOL)
 
 
 @FEW
 @given(st.floats(0.501, 0.999))
 def test_two_state_optimum(c):
-    check(constrained.gaps_L2(REAL, REAL.make("two-state").mdp, c), 1e-7)
+    assert_none_broken(constrained.gaps_L2(REAL, REAL.make("two-state").mdp, c), 1e-7)
 
 
 @CASES
 @given(st.data())
 def test_perturbation_bound(data):
     mdp = data.draw(mdps(positive=True))
-    check(constrained.gaps_L5(REAL, mdp, data.draw(policies(mdp)), data.draw(policies(mdp))))
+    assert_none_broken(constrained.gaps_L5(REAL, mdp, data.draw(policies(mdp)), data.draw(policies(mdp))))
 
 
 @CASES
 @given(vectors(4), span_bounds())
 def test_truncation_is_the_projection(v, c):
-    check(truncation.gaps_O1(REAL, v, c))
+    assert_none_broken(truncation.gaps_O1(REAL, v, c))
     assert truncation.gap_O1_lp(REAL, v, c) <= LP_TOL
 
 
@@ -69,7 +69,7 @@ def test_truncation_is_the_projection(v, c):
 @CASES
 @given(vectors(4), vectors(4), span_bounds())
 def test_truncation(gaps, u, v, c):
-    check(gaps(REAL, u, v, c))
+    assert_none_broken(gaps(REAL, u, v, c))
 
 
 @pytest.mark.parametrize("gaps", OPERATORS, ids=lambda g: g.__name__)
@@ -78,7 +78,7 @@ def test_truncation(gaps, u, v, c):
 def test_span_operator(gaps, data):
     model = data.draw(models())
     u, v = data.draw(vectors(model.n_states)), data.draw(vectors(model.n_states))
-    check(gaps(REAL, model, u, v, data.draw(span_bounds())))
+    assert_none_broken(gaps(REAL, model, u, v, data.draw(span_bounds())))
 
 
 @pytest.mark.parametrize(
@@ -88,21 +88,21 @@ def test_span_operator(gaps, data):
 @given(st.data())
 def test_feasibility_and_mixture(gaps, tol, data):
     model = data.draw(models())
-    check(gaps(REAL, model, data.draw(vectors(model.n_states)), data.draw(span_bounds())), tol)
+    assert_none_broken(gaps(REAL, model, data.draw(vectors(model.n_states)), data.draw(span_bounds())), tol)
 
 
 @CASES
 @given(st.data())
 def test_inner_maximum(data):
     bounded = data.draw(boxes(max_states=5, max_actions=1) | balls(max_actions=1))
-    check(sets.gaps_B1(REAL, bounded, data.draw(vectors(bounded.n_states))), LP_TOL)
+    assert_none_broken(sets.gaps_B1(REAL, bounded, data.draw(vectors(bounded.n_states))), LP_TOL)
 
 
 @CASES
 @given(st.data())
 def test_augmentation(data):
     bounded = data.draw(boxes(max_states=3) | balls())
-    check(sets.gaps_M1(REAL, bounded, data.draw(vectors(bounded.n_states)), data.draw(span_bounds())))
+    assert_none_broken(sets.gaps_M1(REAL, bounded, data.draw(vectors(bounded.n_states)), data.draw(span_bounds())))
 
 
 @CASES
@@ -115,8 +115,8 @@ def test_perturbation(data):
         with pytest.raises(ModelError):
             REAL.perturb(bounded, eta, state)
         return
-    check(sets.gaps_M2(REAL, bounded, eta, state, u, v))
-    check(sets.gaps_M3(REAL, bounded, eta, state, 0.5))
+    assert_none_broken(sets.gaps_M2(REAL, bounded, eta, state, u, v))
+    assert_none_broken(sets.gaps_M3(REAL, bounded, eta, state, 0.5))
 
 
 @CASES
@@ -124,7 +124,7 @@ def test_perturbation(data):
 def test_gain_is_dominant_and_unique(data):
     mdp, c = data.draw(mdps(max_states=3, max_actions=2)), data.draw(st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0]))
     best, _ = oracles_chains.constrained_optimum(finite(mdp), c, 4)
-    check(guarantees.gaps_D1(REAL, mdp, c, best, generator("property")))
+    assert_none_broken(guarantees.gaps_D1(REAL, mdp, c, best, generator("property")))
 
 
 @CASES
@@ -136,14 +136,14 @@ def test_gain_is_dominant_and_unique(data):
 )
 def test_promises_at_the_stop(model, c, eps, policy):
     gaps, _, _ = guarantees.gaps_S1(REAL, model, c, eps, policy=policy)
-    check(gaps)
+    assert_none_broken(gaps)
 
 
 @FEW
 @given(mdps(max_states=3, max_actions=2, positive=True), st.sampled_from([0.125, 0.5, 1.0]))
 def test_constrained_optimum(mdp, c):
     gaps = guarantees.gaps_S2(REAL, mdp, c, 8)
-    check(gaps or {}, guarantees.SOLVED)
+    assert_none_broken(gaps or {}, guarantees.SOLVED)
 
 
 @CASES

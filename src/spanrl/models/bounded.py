@@ -16,7 +16,7 @@ import os
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,23 +25,11 @@ from spanrl.errors import ModelError
 from spanrl.models import box_checks, checks, files
 from spanrl.models.checks import Array
 from spanrl.models.mdp import MDP, available_pairs
-
-_FIELDS: dict[str, Any] = {
-    "pair_ptr": np.int64,
-    "action": np.int64,
-    "succ_ptr": np.int64,
-    "succ": np.uint32,
-    "p_low": np.float64,
-    "p_high": np.float64,
-    "rest_high": np.float64,
-    "radius": np.float64,
-    "r_low": np.float64,
-    "r_high": np.float64,
-}
+from spanrl.models.pairs import PairTable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BoundedMDP:
+class BoundedMDP(PairTable):
     """An MDP known up to a box or an L1 ball per pair. Make one with :meth:`from_dense`, :meth:`from_pairs` or :meth:`l1_ball`.
 
     In a box model ``radius`` is empty. In a ball model ``p_low`` and ``p_high`` both hold the centre and ``rest_high`` is empty.
@@ -51,6 +39,19 @@ class BoundedMDP:
     >>> bounded.contains(MDP.from_dense([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.05], [0.6]]))
     True
     """
+
+    ARRAYS: ClassVar[dict[str, Any]] = {
+        "pair_ptr": np.int64,
+        "action": np.int64,
+        "succ_ptr": np.int64,
+        "succ": np.uint32,
+        "p_low": np.float64,
+        "p_high": np.float64,
+        "rest_high": np.float64,
+        "radius": np.float64,
+        "r_low": np.float64,
+        "r_high": np.float64,
+    }
 
     pair_ptr: NDArray[np.int64]
     action: NDArray[np.int64]
@@ -249,29 +250,10 @@ class BoundedMDP:
             centre.n_actions,
         )
 
-    def __post_init__(self) -> None:
-        """Freeze the arrays, each in its one type."""
-        checks.freeze_fields(self, _FIELDS)
-
     @property
     def is_ball(self) -> bool:
         """Whether the transition sets are L1 balls (otherwise boxes)."""
         return self.radius.size > 0
-
-    @property
-    def n_states(self) -> int:
-        """S, the number of states."""
-        return self.pair_ptr.size - 1
-
-    @property
-    def n_pairs(self) -> int:
-        """The number of available pairs (s, a)."""
-        return self.action.size
-
-    @property
-    def pair_state(self) -> NDArray[np.int64]:
-        """The state of each pair, [n_pairs]."""
-        return np.repeat(np.arange(self.n_states), np.diff(self.pair_ptr))
 
     def contains(self, mdp: MDP, *, tol: float = 1e-12) -> bool:
         """Tell whether ``mdp`` has the same pairs and lies in the set, up to rounding (``tol``)."""
@@ -353,7 +335,7 @@ class BoundedMDP:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to ``path`` (.npz, versioned, no pickle), replacing the file in one step."""
-        arrays = {name: getattr(self, name) for name in _FIELDS}
+        arrays = {name: getattr(self, name) for name in self.ARRAYS}
         files.write(
             Path(path),
             "bounded",
@@ -363,7 +345,7 @@ class BoundedMDP:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BoundedMDP:
         """Read a model that :meth:`save` wrote; everything is validated again."""
-        data = files.read(Path(path), "bounded", (*_FIELDS, "range", "n_actions"))
+        data = files.read(Path(path), "bounded", (*cls.ARRAYS, "range", "n_actions"))
         return files.rebuild(Path(path), lambda: cls._from_file(data))
 
     @classmethod
@@ -396,17 +378,6 @@ class BoundedMDP:
             r_max=r_max,
             n_actions=n_actions,
         )
-
-    def __eq__(self, other: object) -> bool:
-        """Equal when every array, the reward range and the number of actions are equal."""
-        if not isinstance(other, BoundedMDP):
-            return NotImplemented
-        same = (self.r_min, self.r_max, self.n_actions) == (other.r_min, other.r_max, other.n_actions)
-        return same and all(np.array_equal(getattr(self, n), getattr(other, n)) for n in _FIELDS)
-
-    def __hash__(self) -> int:
-        """Hash by size and rewards (arrays are read-only)."""
-        return hash((self.n_states, self.n_actions, self.succ.size, self.r_high.tobytes()))
 
     def __str__(self) -> str:
         """Summarise in three lines."""

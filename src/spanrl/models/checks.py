@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,12 +25,6 @@ def frozen(array: ArrayLike, dtype: Any) -> Array:
         out = out.copy()
     out.flags.writeable = False
     return out
-
-
-def freeze_fields(model: object, types: Mapping[str, Any]) -> None:
-    """Replace array fields of a frozen dataclass by read-only arrays of the given types."""
-    for name, dtype in types.items():
-        object.__setattr__(model, name, frozen(getattr(model, name), dtype))
 
 
 def numeric(who: str, name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.float64]:

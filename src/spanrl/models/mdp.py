@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,20 +24,11 @@ from numpy.typing import ArrayLike, NDArray
 from spanrl.errors import ModelError
 from spanrl.models import checks, files
 from spanrl.models.checks import SUM_TOL, Array
-
-_FIELDS: dict[str, Any] = {
-    "pair_ptr": np.int64,
-    "action": np.int64,
-    "succ_ptr": np.int64,
-    "succ": np.uint32,
-    "prob": np.float64,
-    "reward": np.float64,
-    "start": np.float64,
-}
+from spanrl.models.pairs import PairTable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MDP:
+class MDP(PairTable):
     """A finite MDP with mean rewards r(s, a) in [r_min, r_max] and transition probabilities p(s'|s, a).
 
     Make one with :meth:`from_dense`, :meth:`from_pairs`, :meth:`from_scipy` or :meth:`from_gymnasium`; the constructor itself
@@ -48,6 +39,16 @@ class MDP:
     >>> mdp.n_states, mdp.n_actions, mdp.n_pairs, mdp.max_support
     (2, 2, 4, 1)
     """
+
+    ARRAYS: ClassVar[dict[str, Any]] = {
+        "pair_ptr": np.int64,
+        "action": np.int64,
+        "succ_ptr": np.int64,
+        "succ": np.uint32,
+        "prob": np.float64,
+        "reward": np.float64,
+        "start": np.float64,
+    }
 
     pair_ptr: NDArray[np.int64]
     action: NDArray[np.int64]
@@ -61,10 +62,6 @@ class MDP:
     n_actions: int
     state_names: tuple[str, ...] | None = None
     action_names: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        """Freeze the arrays, each in its one type."""
-        checks.freeze_fields(self, _FIELDS)
 
     @classmethod
     def from_pairs(
@@ -219,24 +216,9 @@ class MDP:
         return from_gymnasium(env, r_min, r_max, start)
 
     @property
-    def n_states(self) -> int:
-        """S, the number of states."""
-        return self.pair_ptr.size - 1
-
-    @property
-    def n_pairs(self) -> int:
-        """The number of available pairs (s, a)."""
-        return self.action.size
-
-    @property
     def max_support(self) -> int:
         """Γ, the largest number of successors of a pair."""
         return int(np.diff(self.succ_ptr).max())
-
-    @property
-    def pair_state(self) -> NDArray[np.int64]:
-        """The state of each pair, [n_pairs]."""
-        return np.repeat(np.arange(self.n_states), np.diff(self.pair_ptr))
 
     def successors(self, state: int, action: int) -> Iterator[tuple[int, float]]:
         """Yield (s', p(s'|s, a)) of an available pair, in order of s'."""
@@ -263,7 +245,7 @@ class MDP:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to ``path`` (.npz, versioned, no pickle), replacing the file in one step."""
-        arrays = {name: getattr(self, name) for name in _FIELDS}
+        arrays = {name: getattr(self, name) for name in self.ARRAYS}
         files.write(
             Path(path),
             "mdp",
@@ -275,7 +257,7 @@ class MDP:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MDP:
         """Read a model that :meth:`save` wrote; everything is validated again."""
-        data = files.read(Path(path), "mdp", (*_FIELDS, "range", "n_actions"))
+        data = files.read(Path(path), "mdp", (*cls.ARRAYS, "range", "n_actions"))
         return files.rebuild(Path(path), lambda: cls._from_file(data))
 
     @classmethod
@@ -296,19 +278,6 @@ class MDP:
             state_names=state_names,
             action_names=action_names,
         )
-
-    def __eq__(self, other: object) -> bool:
-        """Equal when every array, the reward range and the names are equal."""
-        if not isinstance(other, MDP):
-            return NotImplemented
-        plain = ("r_min", "r_max", "n_actions", "state_names", "action_names")
-        return all(getattr(self, n) == getattr(other, n) for n in plain) and all(
-            np.array_equal(getattr(self, n), getattr(other, n)) for n in _FIELDS
-        )
-
-    def __hash__(self) -> int:
-        """Hash by size and rewards (arrays are read-only)."""
-        return hash((self.n_states, self.n_actions, self.succ.size, self.reward.tobytes()))
 
     def __str__(self) -> str:
         """Summarise in five lines."""

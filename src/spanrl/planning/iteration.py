@@ -113,49 +113,30 @@ class Iteration:
 
     def _sweep_to(self, target: int) -> None:
         """Run full sweeps until ``target`` sweeps are done or the bracket closes."""
-        p = self.problem
         while self.sweeps < target and not self.converged:
-            n, self.lo, self.hi, self._extra, self.converged = value_iteration(
-                p.arrays,
-                p.reward,
-                p.sign,
-                p.workspace,
-                self.v,
-                self.u,
-                self.c,
-                self.tol,
-                self._extra,
-                self._gamma,
-                self._damping,
-                self.s_ref,
-                min(self._budget, target - self.sweeps),
+            n, self.lo, self.hi, self._extra, self.converged = self._call(
+                self.problem, self.tol, self._extra, self._damping, target - self.sweeps
             )
             self.sweeps += n
 
     def _sweep_frozen(self, pairs: NDArray[np.int64]) -> None:
         """Sweep over the chosen actions alone until their own bracket is ten times narrower, or for a while."""
-        p = self.problem.restricted(pairs)
+        frozen = self.problem.restricted(pairs)
         tol = max(self.width / 10, self.tol / 2)
-        left = min(_INNER, self.max_sweeps - self.sweeps)
         damping = min(self._damping, _DAMPINGS[1])  # a frozen policy may well be periodic
+        left = min(_INNER, self.max_sweeps - self.sweeps)
         while left > 0:
-            n, _, _, _, done = value_iteration(
-                p.arrays,
-                p.reward,
-                p.sign,
-                p.workspace,
-                self.v,
-                self.u,
-                self.c,
-                tol,
-                0.0,
-                0.0,
-                damping,
-                self.s_ref,
-                min(left, self._budget),
-            )
+            n, _, _, _, done = self._call(frozen, tol, 0.0, damping, left)
             self.sweeps += n
             left = 0 if done else left - n
+
+    def _call(
+        self, p: Problem, tol: float, extra: float, damping: float, most: int
+    ) -> tuple[int, float, float, float, bool]:
+        """Run one budget of sweeps on v; return (sweeps, lo, hi, extra, closed)."""
+        budget = min(self._budget, most)
+        shared = (p.arrays, p.reward, p.sign, p.workspace, self.v, self.u, self.c)
+        return value_iteration(*shared, tol, extra, self._gamma, damping, self.s_ref, budget)  # type: ignore[no-any-return]
 
     def _dampen(self, before: float) -> bool:
         """Lower the damping where the bracket stalls; False where there is nothing to lower."""

@@ -1,0 +1,55 @@
+"""What MDPs and bounded-parameter MDPs share: the ragged table states → pairs, frozen arrays, equality."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spanrl.models import checks
+
+
+class PairTable:
+    """Base of the frozen model classes. ``ARRAYS`` names their array fields and the one type of each."""
+
+    ARRAYS: ClassVar[dict[str, Any]]
+    pair_ptr: NDArray[np.int64]
+    action: NDArray[np.int64]
+    succ: NDArray[np.uint32]
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays, each in its one type."""
+        for name, dtype in self.ARRAYS.items():
+            object.__setattr__(self, name, checks.frozen(getattr(self, name), dtype))
+
+    @property
+    def n_states(self) -> int:
+        """S, the number of states."""
+        return self.pair_ptr.size - 1
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of available pairs (s, a)."""
+        return self.action.size
+
+    @property
+    def pair_state(self) -> NDArray[np.int64]:
+        """The state of each pair, [n_pairs]."""
+        return np.repeat(np.arange(self.n_states), np.diff(self.pair_ptr))
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when the kind of model and every field are equal."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, f.name), getattr(other, f.name))
+            if f.name in self.ARRAYS
+            else getattr(self, f.name) == getattr(other, f.name)
+            for f in fields(self)  # type: ignore[arg-type]
+        )
+
+    def __hash__(self) -> int:
+        """Hash by size and successors (arrays are read-only)."""
+        return hash((self.n_states, self.n_pairs, self.succ.tobytes()))
