@@ -9,6 +9,8 @@ import json
 import math
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -110,10 +112,10 @@ def analyse(
         raise ModelError(
             f"analyse: {model} is a bounded model, which is a set of MDPs; analyse takes one MDP. Use plan."
         )
-    _announce()
     from spanrl.planning.analyse import analyse as compute
 
-    result = compute(mdp, diameter=wanted[diameter], progress=_on_terminal())
+    with _compiling("analyse"):
+        result = compute(mdp, diameter=wanted[diameter], progress=_on_terminal())
     if as_json:
         _print_json(
             {**{name: getattr(result, name) for name in result.__dataclass_fields__}, "policy": result.policy.probs}
@@ -168,10 +170,10 @@ def plan(
     from spanrl.planning.solve import check_options, solve
 
     check_options(loaded, bound, width, sense, method, policy=policy)
-    _announce()
-    solution = solve(
-        loaded, span_bound=bound, tol=width, sense=sense, method=method, policy=policy, max_sweeps=int(most)
-    )
+    with _compiling("plan"):
+        solution = solve(
+            loaded, span_bound=bound, tol=width, sense=sense, method=method, policy=policy, max_sweeps=int(most)
+        )
     if as_json:
         fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__ if not name.startswith("_")}
         chain, reward = solution.optimistic
@@ -196,7 +198,7 @@ def plan(
             "feasible",
             "yes"
             if solution.feasible
-            else "no: the gain is an upper bound that no policy attains within the span bound",
+            else "no: the gain is an upper bound; the policy may have another gain and a span above c",
         ),
         ("policy", "deterministic" if solution.policy.is_deterministic else "randomised"),
         ("sweeps", solution.sweeps),
@@ -243,14 +245,15 @@ def main(argv: list[str] | None = None) -> int:
             raise
         if isinstance(error, SpanrlError):
             return _fail(str(error), 2 if isinstance(error, InputError) else 1)
-        return _usage_error(error)
+        return _other_error(error)
 
 
-def _usage_error(error: Exception) -> int:
-    """Report a usage error of the command-line library, which has moved its exception classes between versions."""
+def _other_error(error: Exception) -> int:
+    """Report an error that is not ours: wrong usage (the command-line library has moved its classes between versions), or a fault."""
     message = getattr(error, "format_message", None)
     if message is None:
-        raise error
+        what = f"{error.strerror}" if isinstance(error, OSError) else f"internal error, {type(error).__name__}: {error}"
+        return _fail(f"{what}. Run again with --debug for the traceback.", 1)
     if type(error).__name__ == "NoArgsIsHelpError":
         print(message())
         return 0
@@ -266,7 +269,7 @@ def _fail(message: str, code: int) -> int:
 def _load(text: str) -> MDP | BoundedMDP:
     """Return the model of a saved file or a named environment."""
     path = Path(text)
-    if path.suffix == ".npz" or os.sep in text:
+    if path.suffix == ".npz" or path.is_file() or "/" in text or os.sep in text:
         from spanrl.models import files
         from spanrl.models.bounded import BoundedMDP
         from spanrl.models.mdp import MDP
@@ -277,12 +280,20 @@ def _load(text: str) -> MDP | BoundedMDP:
     return make(text).mdp
 
 
-def _announce() -> None:
-    """Say that the first run compiles, where it does."""
-    from spanrl.kernels.jit import is_cached
+@contextmanager
+def _compiling(task: str) -> Iterator[None]:
+    """Say that the first run of a task compiles, where it does; remember that it has."""
+    from spanrl.kernels.jit import cache_dir, is_compiled, mark_compiled
 
-    if not _Settings.quiet and not is_cached():
-        print("spanrl: compiling for first use, about 20 seconds, once …", file=sys.stderr, flush=True)
+    if not _Settings.quiet and not is_compiled(task):
+        kept = (
+            "once"
+            if cache_dir()
+            else "each time, as the cache cannot be written: set NUMBA_CACHE_DIR to a writable folder"
+        )
+        print(f"spanrl: compiling for first use, about 10 seconds, {kept} …", file=sys.stderr, flush=True)
+    yield
+    mark_compiled(task)
 
 
 def _on_terminal() -> bool:
@@ -316,7 +327,7 @@ def _plain(value: Any) -> Any:
 
 
 def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(_plain(value), allow_nan=False, ensure_ascii=False))
+    print(json.dumps(_plain(value), allow_nan=False))
 
 
 def _table(*columns: str) -> Any:

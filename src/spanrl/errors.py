@@ -52,8 +52,12 @@ class NotConvergedError(SpanrlError):
 
     def __init__(self, message: str, solution: Solution) -> None:
         """Keep the partial ``solution`` beside the message."""
-        super().__init__(message)
+        super().__init__(message, solution)  # both, so that the error survives a way between processes
         self.solution = solution
+
+    def __str__(self) -> str:
+        """Return the message alone."""
+        return str(self.args[0])
 
 
 class MultichainError(NotConvergedError):

@@ -72,7 +72,7 @@ def test_prints_the_first_states_only() -> None:
         ([[1.0, 0.0], [np.nan, 1.0]], r"probs\[s=1\].* must be numbers ≥ 0 \(1 fails\)"),
         ([[1.5, -0.5]], r"probs\[s=0\].* must be numbers ≥ 0"),
         ([[np.inf, 0.0]], "must be numbers ≥ 0"),
-        ([1.0], r"probs must have shape \(any, any\); got shape \(1,\)"),
+        ([1.0], r"probs must have shape \(…, …\); got shape \(1,\)"),
         (np.zeros((0, 2)), "at least one state"),
         (np.zeros((2, 0)), "at least one state"),
         ("abc", "probs must be an array of numbers"),

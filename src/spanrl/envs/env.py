@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spanrl.envs.options import one_of
+from spanrl.errors import ModelError
 from spanrl.models import checks
 from spanrl.models.checks import ROUNDING, Array, frozen
 from spanrl.models.mdp import MDP
@@ -90,6 +91,10 @@ class Env:
         probability zero dropped. Probabilities must sum to one within 1e-8. The mean reward is Σ prob · reward.
         The other arguments are those of :meth:`MDP.from_pairs`.
         """
+        if not isinstance(outcomes, Mapping):
+            raise ModelError(
+                f"Env: outcomes must map (state, action) to a list of outcomes; got {type(outcomes).__name__}."
+            )
         pairs = sorted(outcomes)
         table = [Outcome(*outcome) for pair in pairs for outcome in outcomes[pair]]
         ptr = np.concatenate(([0], np.cumsum([len(outcomes[pair]) for pair in pairs]))).astype(np.int64)
@@ -129,6 +134,8 @@ class Env:
         >>> Env.from_mdp(mdp).out_law.tolist(), Env.from_mdp(mdp, "bernoulli").out_law.tolist()
         ([0], [1])
         """
+        if not isinstance(mdp, MDP):
+            raise ModelError(f"Env.from_mdp: takes an MDP; got {type(mdp).__name__}. Use make() for a name.")
         one_of("Env.from_mdp", "rewards", rewards, ("mean", "bernoulli"))
         reward = np.repeat(mdp.reward, np.diff(mdp.succ_ptr))
         random = (rewards == "bernoulli") & (reward > mdp.r_min) & (reward < mdp.r_max)

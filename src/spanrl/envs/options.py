@@ -58,8 +58,14 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Tell whether ``value`` is a real number and no truth value."""
-    return isinstance(value, numbers.Real) and not _is_bool(value)
+    """Tell whether ``value`` is a real number that a float can hold, and no truth value."""
+    if not isinstance(value, numbers.Real) or _is_bool(value):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def _is_word(value: Any) -> bool:

@@ -152,6 +152,10 @@ def register_env(name: str, factory: Factory, *, summary: str, source: str = "")
         summary: one sentence.
         source: where the environment was published.
     """
+    if not isinstance(name, str) or not callable(factory):
+        raise OptionError(
+            f"register_env: takes a name and a function that returns an Env; got {name!r} and {factory!r}."
+        )
     if names.parse(name) != (name, {}):
         raise OptionError(f"register_env: a name must be a word of [A-Za-z0-9_.-]; got {name!r}. Drop the brackets.")
     if name in _ENTRIES:

@@ -73,15 +73,24 @@ def pairs_toward(rev_ptr, rev_pair, pair_state, target, pair, queue):
 
 @kernel
 def _time_by(m, i, target, s, tau):
-    """Return (1 + Σ_{x≠s, target} p(x) τ(x), p(s)) of pair i in state s."""
-    total, stay = 1.0, 0.0
+    """Return (1 + Σ_{x≠s} p(x) τ(x), Σ_{x≠s} p(x)) of pair i in state s; τ(target) counts as 0."""
+    total, leave = 1.0, 0.0
     for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
         x = m.succ[j]
-        if x == s:
-            stay = m.low[j]
-        elif x != target:
-            total += m.low[j] * tau[x]
-    return total, stay
+        if x != s:
+            leave += m.low[j]
+            if x != target:
+                total += m.low[j] * tau[x]
+    return total, leave
+
+
+@kernel
+def pair_times(m, target, tau, value):
+    """Set value(i) to the time to the target by pair i until it leaves its state, then as τ says; infinite where it never leaves."""
+    for s in range(tau.size):
+        for i in range(m.pair_ptr[s], m.pair_ptr[s + 1]):
+            total, leave = _time_by(m, i, target, s, tau)
+            value[i] = total / leave if leave > 0.0 else np.inf
 
 
 @kernel
@@ -89,28 +98,31 @@ def hitting_times(m, target, order, tau, pair, tol, inner, budget):
     """Improve τ(s), the least expected time from s to the target, in place, starting with pairs that do reach it.
 
     A round is ``inner`` Gauss–Seidel sweeps over the chosen pairs, in the given order of the states, then one full sweep that
-    chooses anew. Returns its residual ε = max |min_a(1 + Pτ) − τ|, with which τ/(1+ε) ≤ τ* ≤ τ/(1−ε).
+    chooses anew. Returns its residual ε, the largest of 1 + Pτ − τ for the chosen pairs and of τ − 1 − Pτ for all pairs, with
+    which τ/(1+ε) ≤ τ* ≤ τ/(1−ε).
     """
     residual = np.inf
     for _ in range(budget):
         for _ in range(inner):
             for s in order:
                 if s != target:
-                    total, stay = _time_by(m, pair[s], target, s, tau)
-                    tau[s] = total / (1.0 - stay)
+                    total, leave = _time_by(m, pair[s], target, s, tau)
+                    tau[s] = total / leave
         residual = 0.0
         for s in order:
             if s == target:
                 continue
-            total, stay = _time_by(m, pair[s], target, s, tau)
-            best, choice = total + stay * tau[s], pair[s]
+            total, leave = _time_by(m, pair[s], target, s, tau)
+            best, excess = total / leave, total - leave * tau[s]
             for i in range(m.pair_ptr[s], m.pair_ptr[s + 1]):
-                total, stay = _time_by(m, i, target, s, tau)
-                x = total + stay * tau[s]
-                if x < best * (1.0 - 1e-12) and stay < 1.0:
-                    best, choice = x, i
-            residual = max(residual, abs(best - tau[s]))
-            pair[s] = choice
+                total, leave = _time_by(m, i, target, s, tau)
+                if leave <= 0.0:
+                    continue
+                residual = max(residual, leave * tau[s] - total)
+                if total / leave < best * (1.0 - 1e-12):
+                    best, excess = total / leave, total - leave * tau[s]
+                    pair[s] = i
+            residual = max(residual, excess)
         if residual <= tol:
             break
     return residual

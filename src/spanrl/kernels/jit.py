@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,19 +24,27 @@ def cache_dir() -> Path | None:
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
-    base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(base) / "spanrl" / f"kernels-{digest.hexdigest()[:16]}"
     try:
+        base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(base) / "spanrl" / f"kernels-{digest.hexdigest()[:16]}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
         return None
     return folder if os.access(folder, os.W_OK) else None
 
 
-def is_cached() -> bool:
-    """Tell whether kernels were compiled before, so that a first run can announce the wait."""
+def mark_compiled(task: str) -> None:
+    """Remember that all kernels of a task are in the cache."""
     folder = cache_dir()
-    return folder is not None and any(folder.rglob("*.nbi"))
+    if folder is not None:
+        with suppress(OSError):
+            (folder / f"{task}.compiled").touch()
+
+
+def is_compiled(task: str) -> bool:
+    """Tell whether a task has run to its end before, so that the first run can announce the wait."""
+    folder = cache_dir()
+    return folder is not None and (folder / f"{task}.compiled").exists()
 
 
 def kernel(function: Callable[..., Any]) -> Any:

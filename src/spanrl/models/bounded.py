@@ -116,7 +116,7 @@ class BoundedMDP(PairTable):
             index, ptr = order
             succs, low, high = succs[index], low[index], high[index]
             box_checks.unique(who, ptr, succs, where)
-        box_checks.mass(who, ptr, low, high, rest, S, where)
+        low, high, rest = box_checks.with_mass(who, ptr, low, high, rest, S, where)
         r_min, r_max = checks.reward_range(who, r_min, r_max)
         lows, highs = box_checks.reward_intervals(who, r_low, r_high, r_min, r_max, n_pairs, where)
         return cls(
@@ -250,6 +250,21 @@ class BoundedMDP(PairTable):
             centre.n_actions,
         )
 
+    def check(self) -> None:
+        """Check the ends of all intervals."""
+        who, is_ball = "BoundedMDP", self.radius.size > 0
+        sizes = (
+            self.p_low.size == self.p_high.size == self.succ.size,
+            self.r_low.size == self.r_high.size == self.n_pairs,
+        )
+        if not all(sizes) or (self.radius if is_ball else self.rest_high).size != self.n_pairs:
+            raise ModelError(f"{who}: the arrays do not fit together. Use from_pairs, from_dense or l1_ball.")
+        checks.reward_range(who, self.r_min, self.r_max)
+        box_checks.reward_intervals(who, self.r_low, self.r_high, self.r_min, self.r_max, self.n_pairs, self.where)
+        if not is_ball:
+            box_checks.box(who, self.succ_ptr, self.succ, self.p_low, self.p_high, self.rest_high, self.where)
+            box_checks.with_mass(who, self.succ_ptr, self.p_low, self.p_high, self.rest_high, self.n_states, self.where)
+
     @property
     def is_ball(self) -> bool:
         """Whether the transition sets are L1 balls (otherwise boxes)."""
@@ -324,14 +339,8 @@ class BoundedMDP(PairTable):
             "Use a smaller eta.",
         )
         low[here] = np.maximum(low[here], eta)
-        box_checks.mass(who, ptr, low, high, self.rest_high, self.n_states, where)
-        return replace(
-            self,
-            succ_ptr=ptr,
-            succ=succ,
-            p_low=low,
-            p_high=high,
-        )
+        low, high, rest = box_checks.with_mass(who, ptr, low, high, self.rest_high, self.n_states, where)
+        return replace(self, succ_ptr=ptr, succ=succ, p_low=low, p_high=high, rest_high=rest)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to ``path`` (.npz, versioned, no pickle), replacing the file in one step."""

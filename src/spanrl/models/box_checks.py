@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -62,28 +64,29 @@ def unique(who: str, ptr: Array, succ: Array, where: checks.Where) -> None:
     )
 
 
-def mass(who: str, ptr: Array, low: Array, high: Array, rest: Array, S: int, where: checks.Where) -> None:
-    """Check that every box holds a distribution: Σ low ≤ 1 ≤ Σ high."""
+def with_mass(
+    who: str, ptr: Array, low: Array, high: Array, rest: Array, S: int, where: checks.Where
+) -> tuple[Array, Array, Array]:
+    """Check that every box holds a distribution, Σ low ≤ 1 ≤ Σ high; return the ends, rescaled where they miss 1 by rounding."""
     n = np.diff(ptr)
     rows = np.repeat(np.arange(n.size), n)
     least, most = np.bincount(rows, low, n.size), np.bincount(rows, high, n.size) + rest * (S - n)
-    remedy = "Widen the intervals."
-    checks.reject(
-        who,
-        least > 1 + SUM_TOL,
-        lambda i: f"box {where(i)} contains no distribution: its lower ends sum to {least[i]:.12g},",
-        "must not exceed 1",
-        None,
-        remedy,
-    )
-    checks.reject(
-        who,
-        most < 1 - SUM_TOL,
-        lambda i: f"box {where(i)} contains no distribution: its upper ends sum to {most[i]:.12g},",
-        "must reach 1",
-        None,
-        remedy,
-    )
+    for bad, sums, ends, rule in (
+        (least > 1 + SUM_TOL, least, "lower", "must not exceed 1"),
+        (most < 1 - SUM_TOL, most, "upper", "must reach 1"),
+    ):
+        text = partial(_no_distribution, where, sums, ends)
+        checks.reject(who, bad, text, rule, None, "Widen the intervals.")
+    over, under = np.maximum(least, 1.0), np.minimum(most, 1.0)
+    if (over > 1).any():
+        low = low / over[rows]
+    if (under < 1).any():
+        high, rest = np.minimum(high / under[rows], 1.0), np.minimum(rest / under, 1.0)
+    return low, np.maximum(low, high), rest
+
+
+def _no_distribution(where: checks.Where, sums: Array, ends: str, i: int) -> str:
+    return f"box {where(i)} contains no distribution: its {ends} ends sum to {sums[i]:.12g},"
 
 
 def reward_intervals(

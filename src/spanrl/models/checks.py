@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from spanrl.errors import ModelError
 
 SUM_TOL = 1e-8
+_MOST_ACTIONS = 10**6
 ROUNDING = 1e-12
 
 Array = NDArray[Any]
@@ -30,14 +31,16 @@ def frozen(array: ArrayLike, dtype: Any) -> Array:
 def numeric(who: str, name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
     """Return ``value`` as a float array of ``shape`` (None: any length), or raise."""
     try:
+        if np.iscomplexobj(value):
+            raise TypeError("complex numbers")
         array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{who}: {name} must be an array of numbers; got {type(value).__name__} ({error}).") from None
     fits = array.ndim == len(shape) and all(
         want is None or want == got for want, got in zip(shape, array.shape, strict=True)
     )
     if not fits:
-        want = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+        want = "(" + ", ".join("…" if n is None else str(n) for n in shape) + ")"
         raise ModelError(
             f"{who}: {name} must have shape {want}; got shape {array.shape}. Check the number of states and actions."
         )
@@ -73,9 +76,11 @@ def reward_range(who: str, r_min: float, r_max: float) -> tuple[float, float]:
     """Check r_min < r_max, both finite."""
     try:
         low, high = float(r_min), float(r_max)
-    except (TypeError, ValueError):
-        raise ModelError(f"{who}: r_min and r_max must be numbers; got {r_min!r} and {r_max!r}.") from None
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(
+            f"{who}: r_min and r_max must be numbers; got {r_min!r} and {r_max!r}. Give the range of the rewards."
+        ) from None
+    if not (np.isfinite(low) and np.isfinite(high) and low < high and np.isfinite(high - low)):
         raise ModelError(
             f"{who}: r_min must be below r_max, both finite; got r_min={low:g}, r_max={high:g}. Give the range of the rewards."
         )
@@ -107,6 +112,11 @@ def pair_table(who: str, state: Array, action: Array) -> NDArray[np.int64]:
         remedy = "Number states and actions from 0."
         reject(who, array < 0, partial(_numbered, label), "must not be negative", array, remedy)
     n_states = int(state.max()) + 1
+    if n_states > state.size:  # also where a stray number would ask for terabytes
+        missing = int(np.setdiff1d(np.arange(state.size + 1), state)[0])
+        raise ModelError(
+            f"{who}: state {missing} has no action; every state of 0..{n_states - 1} must have at least one. Number states from 0."
+        )
     sorted_ = (state[1:] > state[:-1]) | ((state[1:] == state[:-1]) & (action[1:] > action[:-1]))
     reject(
         who,
@@ -180,21 +190,24 @@ def canonical_order(succ_ptr: Array, succ: Array, keep: NDArray[np.bool_]) -> tu
 
 def start_distribution(who: str, start: ArrayLike, n_states: int) -> NDArray[np.float64]:
     """Return the start distribution [S] from a state or a distribution."""
-    array = np.asarray(start)
+    try:
+        array = np.asarray(start)
+    except ValueError:
+        array = np.empty((0, 0))  # ragged: refused below by its shape
     if array.ndim == 0 and np.issubdtype(array.dtype, np.integer):
         if not 0 <= int(array) < n_states:
             raise ModelError(
-                f"{who}: start must be a state in 0..{n_states - 1} or a distribution over states; got {int(array)}."
+                f"{who}: start must be a state in 0..{n_states - 1} or a distribution over states; got {int(array)}. Number states from 0."
             )
         out = np.zeros(n_states)
         out[int(array)] = 1.0
         return out
-    out = numeric(who, "start", start, (n_states,))
+    out = numeric(who, "start", array, (n_states,))
     total = out.sum()
     if not np.all(np.isfinite(out)) or (out < 0).any() or abs(total - 1.0) > SUM_TOL:
         raise ModelError(
             f"{who}: start must be a state or a distribution (entries ≥ 0 that sum to 1 within {SUM_TOL:g}); got sum {total:.12g}, "
-            f"smallest entry {out.min():.12g}."
+            f"smallest entry {out.min():.12g}. Normalise it."
         )
     return out
 
@@ -203,8 +216,8 @@ def names(who: str, name: str, value: Sequence[str] | None, length: int) -> tupl
     """Check a list of names: the right number, all different."""
     if value is None:
         return None
-    if isinstance(value, str):
-        raise ModelError(f"{who}: {name} must be a list of names; got one text {value!r}.")
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ModelError(f"{who}: {name} must be a list of names; got {value!r}. Put one name an entry.")
     out = tuple(str(entry) for entry in value)
     if len(out) != length or len(set(out)) != length:
         raise ModelError(
@@ -217,10 +230,12 @@ def span_bound(who: str, value: float) -> float:
     """Check a bound on the span: a number ≥ 0, infinity allowed."""
     try:
         bound = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         bound = float("nan")
     if not bound >= 0:
-        raise ModelError(f"{who}: the span bound must be a number ≥ 0 (inf for none); got {value!r}.")
+        raise ModelError(
+            f"{who}: the span bound must be a number ≥ 0 (inf for none); got {value!r}. Use inf to leave it out."
+        )
     return bound
 
 
@@ -234,6 +249,10 @@ def vector(who: str, name: str, value: ArrayLike, n_states: int) -> NDArray[np.f
 def action_count(who: str, actions: Array, n_actions: int | None, action_names: Sequence[str] | None) -> int:
     """Return the number of actions: as given, or by the names, or the largest action + 1."""
     needed = int(actions.max()) + 1
+    if needed > _MOST_ACTIONS:
+        raise ModelError(
+            f"{who}: actions must be numbered below {_MOST_ACTIONS}; got action {needed - 1}. Number them from 0."
+        )
     count = n_actions if n_actions is not None else len(action_names) if action_names is not None else needed
     if not isinstance(count, (int, np.integer)) or count < needed:
         raise ModelError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,6 @@ from spanrl.models.checks import Array
 
 VERSION = 1
 _PREFIX = "spanrl-"
-_ZIP = b"PK"
 Model = TypeVar("Model")
 
 
@@ -95,8 +95,10 @@ def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
     """Open a file as an archive of arrays. We open and close it ourselves: numpy leaves damaged ones open."""
     try:
         with path.open("rb") as stream:
-            if stream.read(2) != _ZIP:  # numpy would speak of pickle
-                raise ModelFileError(f"load: {path} is not a model file. Files of models are written by save().")
+            starts_right = stream.read(2) == b"PK"
+            if not zipfile.is_zipfile(stream):  # numpy would speak of pickle
+                what = "not a model file or is damaged (its end is missing)" if starts_right else "not a model file"
+                raise ModelFileError(f"load: {path} is {what}. Files of models are written by save().")
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as data:
                 yield data

@@ -29,6 +29,15 @@ def from_gymnasium(env: Any, r_min: float | None, r_max: float | None, start: Ar
                 f"MDP.from_gymnasium: {type(inner).__name__} tells no start distribution. Pass start= (a state or a distribution)."
             )
     reset = checks.start_distribution("MDP.from_gymnasium", start, n_states)
+    try:
+        return _from_table(table, n_states, reset, r_min, r_max)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ModelError(
+            f"MDP.from_gymnasium: P must read P[s][a] = [(probability, next state, reward, terminated), …] with numbers ({error})."
+        ) from None
+
+
+def _from_table(table: Any, n_states: int, reset: Any, r_min: float | None, r_max: float | None) -> MDP:
     resets = [(int(s), float(reset[s])) for s in np.flatnonzero(reset)]
     state, action, ptr, succ, prob, reward, seen = [], [], [0], [], [], [], []
     for s in range(n_states):

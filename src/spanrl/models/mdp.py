@@ -63,6 +63,15 @@ class MDP(PairTable):
     state_names: tuple[str, ...] | None = None
     action_names: tuple[str, ...] | None = None
 
+    def check(self) -> None:
+        """Check rewards and rows."""
+        if self.prob.size != self.succ.size or self.reward.size != self.n_pairs or self.start.size != self.n_states:
+            raise ModelError("MDP: the arrays do not fit together. Use from_pairs or from_dense.")
+        checks.reward_range("MDP", self.r_min, self.r_max)
+        checks.rewards("MDP", "reward", self.reward, self.r_min, self.r_max, lambda i: f"r{self.where(i)}")
+        _checked_sums(self.succ_ptr, self.prob, lambda i: f"P{self.where(i)}")
+        checks.reject("MDP", ~(self.prob > 0), lambda j: f"prob[{j}]", "must be above 0", self.prob, "Leave out zeros.")
+
     @classmethod
     def from_pairs(
         cls,
@@ -106,7 +115,6 @@ class MDP(PairTable):
         probs = checks.numeric(who, "prob", prob, (succs.size,))
         rewards = checks.numeric(who, "reward", reward, (n_pairs,))
         ptr, succs, probs = _clean_rows(who, ptr, succs, probs, where)
-        checks.rewards(who, "reward", rewards, r_min, r_max, lambda i: f"r[s={states[i]}, a={actions[i]}]")
         n_actions = checks.action_count(who, actions, n_actions, action_names)
         return cls(
             pair_ptr,
@@ -285,7 +293,7 @@ class MDP(PairTable):
         where = ", ".join(self.state_label(int(s)) for s in starts[:4]) + (
             f", … ({starts.size} states)" if starts.size > 4 else ""
         )
-        labels = self.action_names or tuple(str(a) for a in range(self.n_actions))
+        labels = self.action_names or tuple(str(a) for a in range(min(self.n_actions, 13)))
         shown = ", ".join(labels[:12]) + (", …" if len(labels) > 12 else "")
         return "\n".join(
             (
@@ -310,13 +318,18 @@ def available_pairs(who: str, available: ArrayLike | None, S: int, A: int) -> tu
     """Return the (state, action) arrays of the pairs that a mask [S, A] allows."""
     if S == 0 or A == 0:
         raise ModelError(f"{who}: must have at least one state and one action; got S={S}, A={A}.")
+    mask: Array
     if available is None:
         mask = np.ones((S, A), dtype=bool)
     else:
-        mask = np.asarray(available)
+        try:
+            mask = np.asarray(available)
+        except ValueError:
+            mask = np.empty(0)  # ragged: refused by its shape
         if mask.shape != (S, A) or mask.dtype != np.bool_:
             raise ModelError(
-                f"{who}: available must be a boolean array of shape ({S}, {A}); got dtype {mask.dtype}, shape {mask.shape}."
+                f"{who}: available must be a boolean array of shape ({S}, {A}); got dtype {mask.dtype}, shape {mask.shape}. "
+                "Use .astype(bool)."
             )
     checks.states_have_actions(who, mask.sum(axis=1))
     states, actions = np.nonzero(mask)
@@ -342,19 +355,25 @@ def _clean_rows(who: str, ptr: Array, succ: Array, prob: Array, where: checks.Wh
         if not first.all():
             prob, succ = np.add.reduceat(prob, np.flatnonzero(first)), succ[first]
             ptr = np.concatenate(([0], np.cumsum(np.bincount(rows[first], minlength=ptr.size - 1))))
-    lengths = np.diff(ptr)
-    sums = np.zeros(lengths.size)
-    if succ.size:
-        sums[lengths > 0] = np.add.reduceat(prob, ptr[:-1][lengths > 0])
+    sums = _checked_sums(ptr, prob, where)
+    off = np.abs(sums - 1.0) > checks.ROUNDING
+    if off.any():
+        prob = prob / np.repeat(np.where(off, sums, 1.0), np.diff(ptr))
+    return ptr, succ, prob
+
+
+def _checked_sums(ptr: Array, prob: Array, where: checks.Where) -> Array:
+    """Return the sum of each row, or raise where one is not 1."""
+    filled = np.diff(ptr) > 0
+    sums = np.zeros(filled.size)
+    if prob.size:
+        sums[filled] = np.add.reduceat(prob, ptr[:-1][filled])
     checks.reject(
-        who,
-        np.abs(sums - 1.0) > SUM_TOL,
+        "MDP",
+        ~(np.abs(sums - 1.0) <= SUM_TOL),
         lambda i: f"{where(i)} sums to {sums[i]:.12g},",
         f"must sum to 1 within {SUM_TOL:g}",
         None,
         "Normalise the rows or mark the pair unavailable.",
     )
-    off = np.abs(sums - 1.0) > checks.ROUNDING
-    if off.any():
-        prob = prob / np.repeat(np.where(off, sums, 1.0), lengths)
-    return ptr, succ, prob
+    return sums

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.errors import ModelError
 from spanrl.models import checks
 
 
@@ -17,12 +18,28 @@ class PairTable:
     ARRAYS: ClassVar[dict[str, Any]]
     pair_ptr: NDArray[np.int64]
     action: NDArray[np.int64]
+    succ_ptr: NDArray[np.int64]
     succ: NDArray[np.uint32]
 
     def __post_init__(self) -> None:
-        """Freeze the arrays, each in its one type."""
+        """Freeze the arrays, each in its one type, and check that they make a model, however they came."""
         for name, dtype in self.ARRAYS.items():
             object.__setattr__(self, name, checks.frozen(getattr(self, name), dtype))
+        sizes = (
+            self.pair_ptr[-1] == self.n_pairs,
+            self.succ_ptr.size == self.n_pairs + 1,
+            self.succ_ptr[-1] == self.succ.size,
+        )
+        if not all(sizes) or (np.diff(self.pair_ptr) < 1).any() or (np.diff(self.succ_ptr) < 0).any():
+            raise ModelError(f"{type(self).__name__}: the arrays do not fit together. Use from_pairs or from_dense.")
+        self.check()
+
+    def check(self) -> None:
+        """Check the numbers; each kind of model has its own rules."""
+
+    def where(self, i: int) -> str:
+        """Name pair i in an error."""
+        return f"[s={self.pair_state[i]}, a={self.action[i]}]"
 
     @property
     def n_states(self) -> int:

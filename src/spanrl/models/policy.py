@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +15,7 @@ from spanrl.models import checks
 _SHOWN = 30
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Policy:
     """A stationary randomised policy; ``probs`` [S, A] has rows that sum to one, zero where an action is unavailable.
 
@@ -25,7 +28,9 @@ class Policy:
     1      0 (0.25), 1 (0.75)
     """
 
-    __slots__ = ("action_names", "probs", "state_names")
+    probs: NDArray[np.float64]
+    state_names: tuple[str, ...] | None
+    action_names: tuple[str, ...] | None
 
     def __init__(
         self, probs: ArrayLike, *, state_names: Sequence[str] | None = None, action_names: Sequence[str] | None = None
@@ -49,9 +54,9 @@ class Policy:
             None,
             "Normalise the rows.",
         )
-        self.probs: NDArray[np.float64] = checks.frozen(array, np.float64)
-        self.state_names = checks.names(who, "state_names", state_names, S)
-        self.action_names = checks.names(who, "action_names", action_names, A)
+        object.__setattr__(self, "probs", checks.frozen(array, np.float64))
+        object.__setattr__(self, "state_names", checks.names(who, "state_names", state_names, S))
+        object.__setattr__(self, "action_names", checks.names(who, "action_names", action_names, A))
 
     @classmethod
     def deterministic(cls, actions: ArrayLike, n_actions: int | None = None) -> Policy:
@@ -63,7 +68,9 @@ class Policy:
         chosen = checks.integers("Policy", "actions", actions)
         if chosen.size == 0:
             raise ModelError("Policy: actions must name an action for at least one state; got none.")
-        A = int(chosen.max()) + 1 if n_actions is None else n_actions
+        if n_actions is not None and not (isinstance(n_actions, Integral) and n_actions >= 1):
+            raise ModelError(f"Policy: n_actions must be a whole number ≥ 1; got {n_actions!r}.")
+        A = int(chosen.max()) + 1 if n_actions is None else int(n_actions)
         checks.reject(
             "Policy",
             (chosen < 0) | (chosen >= A),

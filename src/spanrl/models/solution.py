@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.models.checks import frozen
 from spanrl.models.policy import Policy
 
 ExtendedChain = tuple[Any, NDArray[np.float64]]
+
+
+class HasChain(Protocol):
+    """A decision rule that knows the Markov reward process it makes."""
+
+    @property
+    def optimistic(self) -> ExtendedChain:
+        """Return P̃ [S, S] and r̃ [S]."""
+
+
+def _freeze(result: object, *names: str) -> None:
+    for name in names:
+        array = getattr(result, name)
+        object.__setattr__(result, name, frozen(array, array.dtype))
 
 
 def span(v: NDArray[np.float64]) -> float:
@@ -39,7 +53,11 @@ class Solution:
     converged: bool
     feasible: bool
     truncated: NDArray[np.bool_]
-    _extend: Callable[[], ExtendedChain] = field(repr=False)
+    _rule: HasChain = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        _freeze(self, "bias", "truncated")
 
     @property
     def optimistic(self) -> ExtendedChain:
@@ -47,7 +65,7 @@ class Solution:
 
         Built when asked for: with a wide box it can be far larger than the model.
         """
-        return self._extend()
+        return self._rule.optimistic
 
     def __str__(self) -> str:
         """Summarise in a few lines."""
@@ -75,12 +93,16 @@ class Evaluation:
     bias: NDArray[np.float64]
     span: float
 
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        _freeze(self, "gain", "bias")
+
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
     """What :func:`spanrl.analyse` finds out about an MDP.
 
-    ``gain`` and ``span`` are None where the optimal gain differs between states; ``gains`` [S] always tells it per state.
+    ``gain`` and ``span`` are None where the model is multichain; ``gains`` [S] tells the optimal gain of each state in any case.
     ``diameter`` is ``inf`` where some state cannot be reached from some other, None where it was not computed.
     """
 
@@ -95,3 +117,7 @@ class Analysis:
     span: float | None
     diameter: float | None
     policy: Policy
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        _freeze(self, "gains", "bias")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -235,7 +236,7 @@ def extended_reward_beyond(by: float) -> Callable[[Solution], Solution]:
 
     def change(solution: Solution) -> Solution:
         P, r = solution.optimistic
-        return replace(solution, _extend=lambda: (P, r + by))
+        return replace(solution, _rule=SimpleNamespace(optimistic=(P, r + by)))
 
     return change
 

@@ -149,7 +149,7 @@ class _Planner:
             done,
             bool(rule.feasible.all()),
             rule.truncated,
-            lambda: rule.optimistic,
+            rule,
         )
 
 

@@ -11,17 +11,14 @@ from spanrl.models.mdp import MDP
 from spanrl.models.solution import Analysis, span
 from spanrl.planning.components import classify
 from spanrl.planning.diameter import diameter as compute_diameter
-from spanrl.planning.policy_iteration import policy_iteration
+from spanrl.planning.policy_iteration import policy_iteration, solves_directly, unit
+from spanrl.planning.problem import mdp_hint
 from spanrl.planning.solve import solve
-
-EXACT_STATES = 1000
-"""Up to this many states, and for multichain models, policy iteration is used; beyond, the solver with a certificate."""
 
 AUTO_DIAMETER = 600
 """Up to this many states the diameter is computed unasked."""
 
 _TOL = 1e-9
-_CONSTANT = 1e-9
 
 
 def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) -> Analysis:
@@ -33,8 +30,9 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
             False never.
         progress: show a bar on standard error while the diameter is computed.
 
-    Where several optimal policies have different recurrent classes h* is not unique; this is the bias of the returned policy (for
-    more than 1000 states: the limit of value iteration from 0), which solves the optimality equation.
+    Models of up to 1000 states, and larger ones with a narrow band, are solved exactly by policy iteration, others by ``solve``
+    to 1e-9 of the rewards' spread. Where several optimal policies have different recurrent classes h* is not unique: it is then one
+    of the solutions of the optimality equation.
 
     >>> import spanrl
     >>> result = analyse(spanrl.make("three-state[delta=0.005]").mdp)
@@ -42,18 +40,17 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
     ('communicating', 0.666667, 1.005025, 200.0)
     """
     if not isinstance(mdp, MDP):
-        raise ModelError(f"analyse: the model must be an MDP; got {type(mdp).__name__}.")
+        raise ModelError(f"analyse: the model must be an MDP; got {type(mdp).__name__}.{mdp_hint(mdp)}")
     if diameter not in ("auto", True, False):
         raise OptionError(f"analyse: diameter must be 'auto', True or False; got {diameter!r}.")
     kind = classify(mdp)
-    if mdp.n_states <= EXACT_STATES or kind == "multichain":
+    if kind == "multichain" or solves_directly(mdp):
         optimum = policy_iteration(mdp)
         gains, bias, policy = optimum.gain, optimum.bias, optimum.policy
     else:
-        solution = solve(mdp, tol=_TOL * (mdp.r_max - mdp.r_min))
+        solution = solve(mdp, tol=_TOL * unit(mdp.reward))
         gains, bias, policy = np.full(mdp.n_states, solution.gain), solution.bias, solution.policy
-    constant = span(gains) <= _CONSTANT * (mdp.r_max - mdp.r_min)
-    gain = float(gains.mean()) if constant else None
+    gain = None if kind == "multichain" else float(gains.mean())
     return Analysis(
         n_states=mdp.n_states,
         n_actions=mdp.n_actions,
@@ -63,7 +60,7 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
         gain=gain,
         gains=np.full(mdp.n_states, gain) if gain is not None else gains,
         bias=bias,
-        span=span(bias) if constant else None,
+        span=span(bias) if gain is not None else None,
         diameter=_diameter(mdp, kind, diameter, progress),
         policy=policy,
     )

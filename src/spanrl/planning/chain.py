@@ -12,17 +12,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
 from spanrl.kernels.chains import solve_transient, stationary_sweeps
 from spanrl.kernels.iterate import value_iteration
 from spanrl.kernels.layout import PLAIN, Arrays, workspace
 from spanrl.models.checks import frozen
+from spanrl.planning.banded import band_order
 from spanrl.planning.multichain import closed_components
 from spanrl.planning.problem import Vector
 
 DIRECT = 2000
-"""Up to this many states in a class the linear systems are solved directly."""
+"""Up to this many states in a class the linear systems are solved directly; beyond, only where their band is narrow."""
 
 _RESIDUAL = 1e-11
 _ROUNDING = 1.4e-14  # in units of the vector: below this a residual is noise
@@ -58,24 +60,26 @@ def chain_gain_bias(P: Any, r: Vector) -> tuple[Vector, Vector]:
 
 def _recurrent(P: Any, r: Vector) -> tuple[float, Vector]:
     """Return gain and bias of an irreducible chain."""
-    if r.size <= DIRECT:
-        return _recurrent_direct(P, r)
-    return _recurrent_sweeps(P, r)
+    order = _elimination_order(P)
+    return _recurrent_sweeps(P, r) if order is None else _recurrent_direct(P, r, order)
 
 
-def _recurrent_direct(P: Any, r: Vector) -> tuple[float, Vector]:
-    """Solve (I − P)h + g e = r with h(0) = 0, and μ(I − P) = 0, by one sparse factorisation."""
+def _recurrent_direct(P: Any, r: Vector, order: NDArray[Any]) -> tuple[float, Vector]:
+    """Solve (I − P)h + g e = r with h = 0 in the last state, and μ(I − P) = 0, by one sparse factorisation."""
+    from scipy.sparse import csc_array, hstack
+
     n = r.size
-    system = _leaving(P, np.zeros(n)).tolil()
-    system[:, 0] = np.ones((n, 1))  # the unknown h(0) = 0 makes room for g
-    factor = _factor(system)
-    solution = factor.solve(r)
-    gain, bias = float(solution[0]), solution.copy()
-    bias[0] = 0.0
-    unit = np.zeros(n)
-    unit[0] = 1.0
-    mu = factor.solve(unit, trans="T")  # μᵀ(I − P) = 0 off the first column, μᵀe = 1 in it
-    return gain, bias - mu @ bias
+    matrix = _leaving(P, np.zeros(n)).tocsr()[order][:, order].tocsc()
+    factor = _factor(hstack((matrix[:, : n - 1], csc_array(np.ones((n, 1))))))  # the last column makes room for g
+    solution = factor.solve(r[order])
+    gain = float(solution[-1])
+    last = np.zeros(n)
+    last[-1] = 1.0
+    mu = factor.solve(last, trans="T")  # μᵀ(I − P) = 0 in all columns but the last, μᵀe = 1 there
+    solution[-1] = 0.0
+    bias = np.empty(n)
+    bias[order] = solution - mu @ solution
+    return gain, bias
 
 
 def _recurrent_sweeps(P: Any, r: Vector) -> tuple[float, Vector]:
@@ -99,16 +103,36 @@ def _recurrent_sweeps(P: Any, r: Vector) -> tuple[float, Vector]:
     raise _too_slow(r.size)
 
 
+def transient_solution(P: Any, left: Vector, b: Vector) -> Vector | None:
+    """Solve x = b + Px directly for a transient block P that is left with the probabilities ``left``; None where that costs too much."""
+    order = _elimination_order(P)
+    if order is None:
+        return None
+    x = np.empty(b.size)
+    x[order] = _factor(_leaving(P, left).tocsr()[order][:, order]).solve(b[order])
+    return x
+
+
 def _transient(P: Any, left: Vector, b: Vector) -> Vector:
     """Solve x = b + Px for a transient block P that is left with the probabilities ``left``."""
-    if b.size <= DIRECT:
-        return np.asarray(_factor(_leaving(P, left)).solve(b))
+    direct = transient_solution(P, left, b)
+    if direct is not None:
+        return direct
     arrays, x = _plain(P.tocsr()), np.zeros(b.size)
     scale = max(float(np.abs(b).max()), 1e-300)
     for n in _calls(arrays):
         if solve_transient(arrays, b, x, n) <= _RESIDUAL * max(scale, float(np.abs(x).max())):
             return x
     raise _too_slow(b.size)
+
+
+def _elimination_order(P: Any) -> NDArray[Any] | None:
+    """Return the order in which to eliminate the states of a small or banded chain; None where that would fill too much."""
+    n = P.shape[0]
+    if n <= DIRECT:
+        return np.arange(n)
+    P = P.tocsr()
+    return band_order(n, np.repeat(np.arange(n), np.diff(P.indptr)), P.indices)
 
 
 def _leaving(P: Any, left: Vector) -> Any:
@@ -120,12 +144,16 @@ def _leaving(P: Any, left: Vector) -> Any:
 
 
 def _factor(matrix: Any) -> Any:
-    """Return the sparse LU factors of a matrix, or say that it is singular to working precision."""
+    """Return the sparse LU factors of a matrix, or say that it is singular to working precision.
+
+    A large one comes in the order of its band and is an M-matrix, which needs no pivots: its factors stay in the band.
+    """
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu
 
+    natural = {"permc_spec": "NATURAL", "diag_pivot_thresh": 0.0} if matrix.shape[0] > DIRECT else {}
     try:
-        return splu(csc_array(matrix))
+        return splu(csc_array(matrix), **natural)
     except RuntimeError:
         raise SpanrlError(
             f"evaluate: the linear system of a chain of {matrix.shape[0]} states is singular to working precision: some states are "

@@ -8,13 +8,14 @@ from spanrl.models.policy import Policy
 from spanrl.models.solution import Evaluation, span
 from spanrl.planning.chain import chain_gain_bias
 from spanrl.planning.operators import policy_chain
+from spanrl.planning.problem import mdp_hint
 
 
 def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
     """Return gain [S] and bias [S] of any stationary randomised policy, also where it has several recurrent classes.
 
-    Solves g = P_d g and h = r_d − g + P_d h with P*h = 0 (paper, Eq. 1). Up to 2000 states a class is solved directly, beyond
-    that by sweeps with a certificate; never silent where that fails.
+    Solves g = P_d g and h = r_d − g + P_d h with P*h = 0 (paper, Eq. 1). Classes of up to 2000 states, and larger
+    ones with a narrow band, are solved directly, others by sweeps with a certificate; never silent where that fails.
 
     >>> import spanrl
     >>> result = evaluate(spanrl.make("two-state").mdp, spanrl.Policy([[1, 0], [1 / 7, 6 / 7]]))
@@ -22,6 +23,6 @@ def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
     ([0.75, 0.75], 0.75)
     """
     if not isinstance(mdp, MDP):
-        raise ModelError(f"evaluate: the model must be an MDP; got {type(mdp).__name__}.")
+        raise ModelError(f"evaluate: the model must be an MDP; got {type(mdp).__name__}.{mdp_hint(mdp)}")
     gain, bias = chain_gain_bias(*policy_chain(mdp, policy))
     return Evaluation(gain, bias, span(bias))

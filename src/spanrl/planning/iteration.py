@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, log
 
 import numpy as np
@@ -17,8 +18,7 @@ _STALL = 0.9  # narrowing by less than this factor while the sweeps doubled: dam
 _HARD_STALL = 0.999  # the same, once damped: slow mixing is no reason to dampen more
 _DAMPINGS = (1.0, 0.9, 0.5)
 _SLOW = 300  # predicted sweeps above which freezing the actions pays
-_HAND_OVER = 50_000  # predicted sweeps above which a direct solution of a small model is cheaper
-_DIRECT_STATES = 1000
+_HAND_OVER = 50_000  # predicted sweeps above which a direct solution is cheaper
 _INNER = 1000  # most sweeps over frozen actions before they are chosen anew
 _PATIENCE = 60  # full sweeps without halving the bracket before freezing is given up
 _ROUNDING = 1.4e-14  # a bracket this narrow, in units of v, is noise
@@ -54,25 +54,30 @@ class Iteration:
         return self.hi - self.lo
 
     @property
+    def plain_only(self) -> bool:
+        """Whether the options forbid every change of the iteration."""
+        return self._fixed or self._gamma > 0.0
+
+    @property
     def over(self) -> bool:
         """Whether there is nothing left to do."""
         return self.converged or self.sweeps >= self.max_sweeps
 
-    def run(self, *, adapt: bool, may_hand_over: bool) -> None:
+    def run(self, *, adapt: bool, may_hand_over: Callable[[], bool] = lambda: False) -> None:
         """Iterate until the bracket closes.
 
-        With ``adapt`` slow mixing is met with frozen policies; with ``may_hand_over`` a small model that would take very long is left
-        to a direct method, and ``handed_over`` says so.
+        With ``adapt`` slow mixing is met with frozen policies; a model that would take very long is left to a direct method where
+        ``may_hand_over`` allows it, and ``handed_over`` says so.
         """
         look, before = self.sweeps + _FIRST_LOOK, inf
         while not self.over:
             self._sweep_to(min(look, self.max_sweeps))
+            if before < inf and not self.over and self._hopeless(before):
+                return
             if before < inf and self._gamma == 0.0 and not self.over:
-                if self._hopeless(before):
-                    return
                 predicted = self._predicted(before, look // 2)
                 damped = self._dampen(before)
-                if not damped and may_hand_over and predicted > _HAND_OVER and self.problem.n_states <= _DIRECT_STATES:
+                if not damped and predicted > _HAND_OVER and may_hand_over():
                     self.handed_over = True
                     return
                 if adapt and predicted > _SLOW and self.problem.n_pairs > self.problem.n_states:
@@ -83,24 +88,25 @@ class Iteration:
     def run_modified(self) -> None:
         """Alternate full sweeps with frozen policies first; iterate plainly where that does not close the bracket."""
         self._alternate()
-        self.run(adapt=False, may_hand_over=False)
+        self.run(adapt=False)
 
     def certify(self, v: Vector) -> None:
         """Go to v, apply F once and test the bracket."""
         self.v[:] = v
         self._test(self.problem.backup(self.v))
+        self.at_rounding = not self.converged and self._is_noise()
 
     def _alternate(self) -> None:
         """Alternate one full sweep with sweeps over the actions it chose, as long as that halves the bracket now and then."""
         best, since = inf, 0
         while not self.over and since <= _PATIENCE:
-            value, pairs = self.problem.best(self.v)
-            if self._test(value):
+            choice = self.problem.best(self.v, tol=self.tol)
+            if self._test(choice.value):
                 return
             since = 0 if self.width <= best / 2 else since + 1
             best = min(best, self.width)
             relax(self.v, self.u, self._damping, self.s_ref)
-            self._sweep_frozen(pairs)
+            self._sweep_frozen(choice.pair)
 
     def _test(self, value: Vector) -> bool:
         """Take ``value`` = Lv as one full sweep."""
@@ -151,10 +157,13 @@ class Iteration:
         ratio = self.width / before
         return inf if ratio >= 1.0 else n * log(self.width / self.tol) / -log(ratio)
 
+    def _is_noise(self) -> bool:
+        """Tell whether the bracket is as narrow as rounding allows."""
+        size = float(np.abs(self.u).max() + np.abs(self.problem.reward).max())
+        return self.width <= _ROUNDING * size
+
     def _hopeless(self, before: float) -> bool:
         """Tell whether going on is useless: only noise is left, or the gains of two parts of the model are certified to differ."""
-        size = float(np.abs(self.u).max() + np.abs(self.problem.reward).max())
-        self.at_rounding = self.width <= _ROUNDING * size
-        flat = self.width > _HARD_STALL * before
-        certified = flat and self.c == inf and self._damping < 1.0 and gain_gap(self.problem, self.v) is not None
-        return self.at_rounding or certified
+        self.at_rounding = self._gamma == 0.0 and self._is_noise()  # with γ the width waits for the other term
+        flat = self.width > _HARD_STALL * before and (self._damping < 1.0 or self._fixed or self._gamma > 0.0)
+        return self.at_rounding or (flat and self.c == inf and gain_gap(self.problem, self.v) is not None)

@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.kernels.layout import BALL, BOX, FREE
-from spanrl.planning.problem import Problem, Vector
+from spanrl.planning.problem import NOISE, Problem, Vector
+
+Edges = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 _MARGIN = 1e-9
+_MOST_EDGES = 5 * 10**7
 
 
 def strong_components(n: int, row: NDArray[Any], col: NDArray[Any]) -> tuple[int, NDArray[np.int32]]:
@@ -34,54 +37,65 @@ def closed_components(n: int, row: NDArray[Any], col: NDArray[Any]) -> tuple[NDA
 def gain_gap(problem: Problem, v: Vector) -> tuple[int, int, float, float] | None:
     """Return (better state, worse state, lower bound of the gain there, upper bound here), or None where nothing is certified.
 
-    With d = Lv − v: on a set of states that no action of any kind leaves, the optimal gain is at most max d. On a recurrent class
-    of the greedy chain at v it is at least min d (with a pessimistic sense nature could leave the class, so only sets that
-    nothing leaves are used there).
+    With d = Lv − v, whoever maximises can be held to max d on a set of states that no action leaves, against the other side's rows at v;
+    and gets at least min d on a set that the greedy actions do not leave. In the optimistic sense nature is on the maximiser's side: *no
+    action* then means no action and no model of the set, and the greedy actions come with their rows at v. In the pessimistic sense
+    it is the other way round.
     """
-    value, pairs = problem.best(v)
-    d = value - v
-    row, col = _possible(problem)
-    label, closed = closed_components(problem.n_states, row, col)
+    choice = problem.best(v)
+    d = choice.value - v
+    every = np.arange(problem.n_pairs)
+    optimistic = problem.sign > 0
+    above = _possible(problem, every) if optimistic else _chosen(problem, v, every)
+    below = _chosen(problem, v, choice.pair) if optimistic else _possible(problem, choice.pair)
+    if above is None or below is None:
+        return None
+    label, closed = closed_components(problem.n_states, *above)
     highest = np.full(label.max() + 1, -np.inf)
     np.maximum.at(highest, label, d)
     worst = closed[np.argmin(highest[closed])]
-    if problem.sign > 0:
-        ptr, succ, _ = problem.rows(v, pairs)
-        label_up, closed_up = closed_components(
-            problem.n_states, np.repeat(np.arange(problem.n_states), np.diff(ptr)), succ
-        )
-    else:
-        label_up, closed_up = label, closed
+    label_up, closed_up = closed_components(problem.n_states, *below)
     lowest = np.full(label_up.max() + 1, np.inf)
     np.minimum.at(lowest, label_up, d)
     best = closed_up[np.argmax(lowest[closed_up])]
-    if lowest[best] <= highest[worst] + _MARGIN * max(1.0, abs(highest[worst])):
+    if lowest[best] <= highest[worst] + _MARGIN * float(np.ptp(d)) + NOISE * float(np.abs(choice.value).max()):
         return None
     better, worse = int(np.argmax(label_up == best)), int(np.argmax(label == worst))
     return better, worse, float(lowest[best]), float(highest[worst])
 
 
-def _possible(problem: Problem) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the edges s → s' that some action and some model of the set make possible.
+def _chosen(problem: Problem, v: Vector, pairs: NDArray[np.int64]) -> Edges | None:
+    """Return the edges of the rows that attain the inner value of ``pairs`` at v; None where they would be too many."""
+    m = problem.arrays
+    if m.kind == BOX:
+        spread = np.where(m.rest[pairs] > 0, m.slack[pairs] / np.maximum(m.rest[pairs], 1e-300), 0.0)
+        if np.minimum(spread, problem.n_states).sum() > _MOST_EDGES:
+            return None
+    ptr, succ, _ = problem.rows(v, pairs)
+    state = np.repeat(np.arange(problem.n_states), np.diff(m.pair_ptr))[pairs]
+    return np.repeat(state, np.diff(ptr)), succ.astype(np.int64)
 
-    A state that may reach every state is given edges to a hub and from it to all others: nothing of size S². The hub is state s
-    itself: a cycle through all states that starts there.
+
+def _possible(problem: Problem, pairs: NDArray[np.int64]) -> Edges:
+    """Return the edges s → s' that some model of the set makes possible under ``pairs``.
+
+    States that may reach every state are joined through one of them, the hub, which is given edges to all: nothing of size S².
     """
     m, S = problem.arrays, problem.n_states
+    asked = np.zeros(problem.n_pairs, dtype=bool)
+    asked[pairs] = True
     pair_state = np.repeat(np.arange(S), np.diff(m.pair_ptr))
     pair = np.repeat(np.arange(problem.n_pairs), np.diff(m.succ_ptr))
+    keep, wide = asked[pair], np.zeros(problem.n_pairs, dtype=bool)
     if m.kind == BOX:
-        keep = (m.low + m.room > 0) & ((m.low > 0) | (m.slack[pair] > 0))
-        wide = (m.slack == FREE) | ((m.slack > 0) & (m.rest > 0))
+        keep &= (m.low > 0) | ((m.room > 0) & (m.slack[pair] > 0))
+        wide = asked & ((m.slack == FREE) | ((m.slack > 0) & (m.rest > 0)))
     elif m.kind == BALL:
-        keep, wide = np.ones(pair.size, dtype=bool), m.slack > 0
-    else:
-        keep, wide = np.ones(pair.size, dtype=bool), np.zeros(problem.n_pairs, dtype=bool)
+        wide = asked & (m.slack > 0)
     row, col = pair_state[pair[keep]], m.succ[keep].astype(np.int64)
     reach_all = np.unique(pair_state[wide])
     if reach_all.size == 0:
         return row, col
-    hub = reach_all[0]  # all such states reach each other, so one of them can stand for all
-    others = np.arange(S)
+    hub = reach_all[0]
     row = np.concatenate((row, reach_all, np.full(S, hub)))
-    return row, np.concatenate((col, np.full(reach_all.size, hub), others))
+    return row, np.concatenate((col, np.full(reach_all.size, hub), np.arange(S)))

@@ -16,6 +16,7 @@ which is so exactly when min_a[…] ≤ min Lv + c (Lemma 5).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from spanrl.models.bounded import BoundedMDP
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.models.solution import ExtendedChain
-from spanrl.planning.problem import Model, Problem, Vector, prepare
+from spanrl.planning.problem import NOISE, Model, Problem, Vector, prepare
 
 _ROUNDING = 1e-12
 
@@ -39,8 +40,7 @@ def bellman(model: Model, v: ArrayLike, *, sense: str = "optimistic") -> Vector:
     >>> bellman(spanrl.make("two-state").mdp, [0.0, 0.0]).tolist()
     [0.5, 1.0]
     """
-    problem = prepare(model, sense)
-    return problem.backup(checks.vector("bellman", "v", v, problem.n_states))
+    return _backup("bellman", model, v, sense)
 
 
 def clip_span(v: ArrayLike, c: float) -> Vector:
@@ -62,7 +62,8 @@ def span_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimist
     >>> span_bellman(spanrl.make("counterexample-nonfeasible").mdp, [0.0, 0.0], 0.5).tolist()
     [0.0, 0.5]
     """
-    return clip_span(bellman(model, v, sense=sense), c)
+    checks.span_bound("span_bellman", c)
+    return clip_span(_backup("span_bellman", model, v, sense), c)
 
 
 def span_policy_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimistic") -> Vector:
@@ -72,7 +73,7 @@ def span_policy_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "o
     >>> span_policy_bellman(spanrl.make("counterexample-nonfeasible").mdp, [0.0, 0.0], 0.5).tolist()
     [0.0, 1.0]
     """
-    return decide(model, v, c, sense=sense).value
+    return decide(model, v, c, sense=sense, who="span_policy_bellman").value
 
 
 def span_greedy(
@@ -89,6 +90,11 @@ def span_greedy(
     ([False, True], [0.0, 0.142857])
     """
     return decide(model, v, c, policy=policy, sense=sense)
+
+
+def _backup(who: str, model: Model, v: ArrayLike, sense: str) -> Vector:
+    problem = prepare(model, sense, who)
+    return problem.backup(checks.vector(who, "v", v, problem.n_states))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,41 +134,34 @@ def decide(
     *,
     policy: str = "mixture",
     sense: str = "optimistic",
+    tol: float = inf,
     problem: Problem | None = None,
+    who: str = "span_greedy",
 ) -> SpanGreedy:
-    """Compute G_c v; ``problem`` saves laying out the model again."""
+    """Compute G_c v. ``problem`` saves laying out the model again; ``tol`` keeps ties well below the accuracy of a solver."""
     if policy not in ("mixture", "greedy"):
-        raise OptionError(f"span_greedy: policy must be 'mixture' or 'greedy'; got {policy!r}.")
-    bound = checks.span_bound("span_greedy", c)
-    problem = problem or prepare(model, sense)
-    vector = checks.vector("span_greedy", "v", v, problem.n_states).copy()
-    high, best = problem.best(vector)
-    ceiling = high.min() + bound
-    margin = _ROUNDING * max(1e-300, float(np.abs(high).max()), model.r_max - model.r_min)
-    truncated = high > ceiling + margin
-    lowest = problem
+        raise OptionError(f"{who}: policy must be 'mixture' or 'greedy'; got {policy!r}.")
+    bound = checks.span_bound(who, c)
+    problem = problem or prepare(model, sense, who)
+    vector = checks.vector(who, "v", v, problem.n_states).copy()
+    best = problem.best(vector, tol=tol)
+    ceiling = best.value.min() + bound
+    margin = max(_ROUNDING * float(np.ptp(best.value)), NOISE * float(np.abs(best.value).max()))
+    truncated = best.value > ceiling + margin
+    lowest, least = problem, best
     if truncated.any():
-        lowest = prepare(model, "pessimistic")
-        low, least = lowest.best(vector, sign=-1.0)
-    else:
-        low, least = high, best
-    feasible = ~truncated | (low <= ceiling + margin)
+        lowest = prepare(model, "pessimistic", who)
+        least = lowest.best(vector, sign=-1.0, tol=tol)
+    high, low = best.at_pair, least.at_pair
+    feasible = ~truncated | (least.value <= ceiling + margin)
     weight = np.zeros(problem.n_states)
     if policy == "mixture":
-        gap = np.where(truncated, high - low, 1.0)
-        weight[truncated] = np.minimum(1.0, ((high - ceiling) / np.where(gap > 0, gap, 1.0))[truncated])
+        cut = truncated & feasible & (high > low)
+        weight[cut] = np.clip((high[cut] - ceiling) / (high[cut] - low[cut]), 0.0, 1.0)
         weight[~feasible] = 1.0
     value = (1 - weight) * high + weight * low
-    return SpanGreedy(
-        _mixed_policy(model, weight, best, least),
-        weight,
-        feasible,
-        truncated,
-        value,
-        (problem, best),
-        (lowest, least),
-        vector,
-    )
+    rule = _mixed_policy(model, weight, best.pair, least.pair)
+    return SpanGreedy(rule, weight, feasible, truncated, value, (problem, best.pair), (lowest, least.pair), vector)
 
 
 def _mixed_policy(model: Model, weight: Vector, best: NDArray[np.int64], least: NDArray[np.int64]) -> Policy:
@@ -181,6 +180,8 @@ def policy_chain(mdp: MDP, policy: Policy) -> tuple[Any, Vector]:
     from scipy.sparse import csr_array
 
     S = mdp.n_states
+    if not isinstance(policy, Policy):
+        raise OptionError(f"evaluate: the policy must be a Policy; got {type(policy).__name__}. Use Policy(probs).")
     if policy.probs.shape != (S, mdp.n_actions):
         raise OptionError(
             f"evaluate: the policy must have shape ({S}, {mdp.n_actions}) like the model; got {policy.probs.shape}."

@@ -6,23 +6,27 @@ keep the old action where it is still a maximiser. Ends after finitely many poli
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
+from spanrl.models.checks import frozen
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
+from spanrl.planning.banded import band_order
 from spanrl.planning.chain import chain_gain_bias
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.problem import Problem, Vector, prepare
 
 _MAX_POLICIES = 1000
 _WARM_SWEEPS = 20_000
+_WARM_ENTRIES = 4 * 10**8  # about two seconds
 _WARM_TOL = 1e-7
-_IMPROVES = 1e-9  # in units of the reward range; rounding of the evaluation lies far below
+_IMPROVES = 1e-9  # in units of the spread of the rewards; rounding of the evaluation lies far below
+_FEW_STATES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,51 +38,75 @@ class OptimalPolicy:
     bias: Vector
 
 
+def solves_directly(mdp: MDP) -> bool:
+    """Tell whether policy iteration is cheap: few states, or many in a narrow band."""
+    if mdp.n_states <= _FEW_STATES:
+        return True
+    row = np.repeat(mdp.pair_state, np.diff(mdp.succ_ptr))
+    return band_order(mdp.n_states, row, mdp.succ) is not None
+
+
+def unit(reward: Vector) -> float:
+    """Return the scale of a model: the spread of its rewards (1 where they are all equal)."""
+    return float(np.ptp(reward)) or 1.0
+
+
+def differ(gains: Vector, reward: Vector) -> bool:
+    """Tell whether gains differ by more than rounding."""
+    return bool(np.ptp(gains) > _IMPROVES * unit(reward))
+
+
 def policy_iteration(mdp: MDP, v: Vector | None = None) -> OptimalPolicy:
     """Return an optimal policy with its gain and bias; the optimal gain may differ between states.
 
     The first policy is greedy at v, by default after some sweeps of value iteration: a policy far from the optimum can have a bias
     so large that rounding hides every improvement.
     """
-    problem = prepare(mdp)
+    shift = float(mdp.reward.mean())  # a large constant in the rewards would eat the digits
+    centred = replace(prepare(mdp), reward=frozen(mdp.reward - shift, np.float64))
+    by_gain = replace(centred, reward=np.zeros_like(mdp.reward))
+    scale = unit(mdp.reward)
     if v is None:
         v = np.zeros(mdp.n_states)
-        Iteration(problem, v, inf, _WARM_TOL * (mdp.r_max - mdp.r_min), 0, None, None, _WARM_SWEEPS).run(
-            adapt=False, may_hand_over=False
-        )
-    by_gain = Problem(problem.arrays, np.zeros_like(mdp.reward), 1.0, 0.0, problem.workspace)
-    unit = mdp.r_max - mdp.r_min
-    bias = v
-    _, pairs = problem.best(v)
+        sweeps = min(_WARM_SWEEPS, max(200, _WARM_ENTRIES // mdp.succ.size))
+        Iteration(centred, v, inf, _WARM_TOL * scale, 0, None, None, sweeps).run(adapt=False)
+    pairs = centred.best(v, tol=_WARM_TOL * scale).pair
     for _ in range(_MAX_POLICIES):
-        gain, bias = chain_gain_bias(*problem.chain(pairs, bias))
-        improved = _improve(mdp, by_gain, problem, pairs, gain, bias, unit)
+        gain, bias = chain_gain_bias(*centred.chain(pairs, v))
+        improved = _improve(mdp, by_gain, centred, pairs, gain, bias, scale)
         if np.array_equal(improved, pairs):
-            return OptimalPolicy(_policy(mdp, pairs), gain, bias)
+            return OptimalPolicy(_policy(mdp, pairs), gain + shift, bias)
         pairs = improved
     raise SpanrlError(
-        f"policy iteration: no end after {_MAX_POLICIES} policies; the model is too ill-conditioned. Use method='value-iteration'."
+        f"policy iteration: no end after {_MAX_POLICIES} policies; the model is too ill-conditioned. "
+        "Use method='value-iteration'."
     )
 
 
 def _improve(
-    mdp: MDP, by_gain: Problem, problem: Problem, pairs: NDArray[np.int64], gain: Vector, bias: Vector, unit: float
+    mdp: MDP,
+    by_gain: Problem,
+    problem: Problem,
+    pairs: NDArray[np.int64],
+    gain: Vector,
+    bias: Vector,
+    scale: float,
 ) -> NDArray[np.int64]:
     """Return better pairs: by the gain where that is possible, otherwise by the bias."""
     state = mdp.pair_state
     next_gain = by_gain.values(gain)
     top = np.maximum.reduceat(next_gain, mdp.pair_ptr[:-1])
-    best_gain = next_gain >= top[state] - _IMPROVES * unit
+    best_gain = next_gain >= top[state] - _IMPROVES * scale
     if not best_gain[pairs].all():
         first = np.flatnonzero(best_gain)
         chosen = first[np.searchsorted(state[first], np.arange(mdp.n_states))]
         return np.where(best_gain[pairs], pairs, chosen)
     value = np.where(best_gain, problem.values(bias), -np.inf)
     top = np.maximum.reduceat(value, mdp.pair_ptr[:-1])
-    scale = _IMPROVES * max(unit, float(np.ptp(bias)) * 1e-3)
+    noise = _IMPROVES * max(scale, 1e-3 * float(np.ptp(bias)))
     good = np.flatnonzero(value >= top[state])
     chosen = good[np.searchsorted(state[good], np.arange(mdp.n_states))]
-    return np.where(value[pairs] >= top - scale, pairs, chosen)
+    return np.where(value[pairs] >= top - noise, pairs, chosen)
 
 
 def _policy(mdp: MDP, pairs: NDArray[np.int64]) -> Policy:

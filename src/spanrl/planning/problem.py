@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +21,29 @@ Model = MDP | BoundedMDP
 Vector = NDArray[np.float64]
 
 TIE = 1e-10
-"""Values this close, in units of the reward range, are ties; the lowest action wins."""
+"""Values of a state this close, in units of the spread of all values, are ties: the lowest action wins."""
+
+NOISE = 1e-14
+"""Relative rounding error that a value may have."""
 
 _EMPTY = frozen(np.empty(0), np.float64)
 
 
+class Choice(NamedTuple):
+    """For each state: the extreme value over its actions, the pair chosen among the ties, and that pair's own value."""
+
+    value: Vector
+    pair: NDArray[np.int64]
+    at_pair: Vector
+
+
 @dataclass(frozen=True)
 class Problem:
-    """max_a [r(s,a) + sign·max_p sign·pᵀv] with its workspace. ``low`` is the other end: the smallest value over everything."""
+    """max_a [r(s,a) + sign·max_p sign·pᵀv] with its workspace."""
 
     arrays: Arrays
     reward: Vector
     sign: float
-    tie: float
     workspace: Any
 
     @property
@@ -58,11 +68,16 @@ class Problem:
         pair_values(self.arrays, self.reward, self.sign, self.workspace, v, q)
         return q
 
-    def best(self, v: Vector, sign: float = 1.0) -> tuple[Vector, NDArray[np.int64]]:
-        """Return the value and the pair of the lowest action that attains the maximum in each state (sign −1: the minimum)."""
+    def best(self, v: Vector, sign: float = 1.0, tol: float = np.inf) -> Choice:
+        """Return the maximum over the actions of each state and the lowest action that attains it (sign −1: the minimum).
+
+        Ties are values within 1e-10 of the spread of all values, and within a tenth of ``tol``.
+        """
         q, pair = self.values(v), np.empty(self.n_states, dtype=np.int64)
-        best_pairs(self.arrays.pair_ptr, q, sign, self.tie, pair)
-        return q[pair], pair
+        tie = max(min(TIE * float(np.ptp(q)), tol / 10), NOISE * float(np.abs(q).max()))
+        best_pairs(self.arrays.pair_ptr, q, sign, tie, pair)
+        top = np.maximum.reduceat(sign * q, self.arrays.pair_ptr[:-1])
+        return Choice(sign * top, pair, q[pair])
 
     def rows(self, v: Vector, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32], Vector]:
         """Return, compressed, the distributions that attain the inner value of ``pairs`` at v."""
@@ -90,27 +105,35 @@ class Problem:
         for array in (succ_ptr, succ, low, room, slack, rest):
             array.flags.writeable = False  # one type for all models: nothing is compiled again
         arrays = Arrays(m.kind, frozen(np.arange(S + 1), np.int64), succ_ptr, succ, low, room, slack, rest)
-        return Problem(arrays, frozen(self.reward[pairs], np.float64), self.sign, self.tie, workspace(arrays))
+        return Problem(arrays, frozen(self.reward[pairs], np.float64), self.sign, workspace(arrays))
 
 
-def check_model(model: Model, sense: str) -> None:
+def check_model(who: str, model: Model, sense: str) -> None:
     """Check the type of the model and which end of its sets is asked for."""
     if sense not in ("optimistic", "pessimistic"):
-        raise OptionError(f"solve: sense must be 'optimistic' or 'pessimistic'; got {sense!r}.")
+        raise OptionError(f"{who}: sense must be 'optimistic' or 'pessimistic'; got {sense!r}.")
     if not isinstance(model, (MDP, BoundedMDP)):
-        raise OptionError(f"solve: the model must be an MDP or a BoundedMDP; got {type(model).__name__}.")
+        raise OptionError(
+            f"{who}: the model must be an MDP or a BoundedMDP; got {type(model).__name__}.{mdp_hint(model)}"
+        )
 
 
-def prepare(model: Model, sense: str = "optimistic") -> Problem:
+def mdp_hint(model: object) -> str:
+    """Say how to get at the MDP where something that leads to one came instead."""
+    if isinstance(model, str):
+        return f" Use make({model!r}).mdp."
+    return " Use its .mdp." if hasattr(model, "mdp") else ""
+
+
+def prepare(model: Model, sense: str = "optimistic", who: str = "solve") -> Problem:
     """Lay out ``model`` for the kernels, with the optimistic or the pessimistic end of its sets."""
-    check_model(model, sense)
+    check_model(who, model, sense)
     sign = 1.0 if sense == "optimistic" else -1.0
-    tie = TIE * (model.r_max - model.r_min)
     if isinstance(model, MDP):
         arrays = Arrays(PLAIN, model.pair_ptr, model.succ_ptr, model.succ, model.prob, _EMPTY, _EMPTY, _EMPTY)
-        return Problem(arrays, model.reward, 1.0, tie, workspace(arrays))
+        return Problem(arrays, model.reward, 1.0, workspace(arrays))
     arrays = _ball_arrays(model) if model.is_ball else _box_arrays(model)
-    return Problem(arrays, model.r_high if sign > 0 else model.r_low, sign, tie, workspace(arrays))
+    return Problem(arrays, model.r_high if sign > 0 else model.r_low, sign, workspace(arrays))
 
 
 def _ball_arrays(model: BoundedMDP) -> Arrays:

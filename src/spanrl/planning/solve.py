@@ -20,7 +20,7 @@ bracket is at most ``tol`` wide; nothing else is a stopping rule, so that warm s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import inf, nan
 from numbers import Integral, Real
 from typing import Any
 
@@ -35,7 +35,7 @@ from spanrl.models.solution import Solution, span
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.operators import clip_span, decide
-from spanrl.planning.policy_iteration import policy_iteration
+from spanrl.planning.policy_iteration import differ, policy_iteration, solves_directly
 from spanrl.planning.problem import Model, Vector, check_model, prepare
 
 METHODS = ("auto", "value-iteration", "modified-policy-iteration", "policy-iteration")
@@ -84,12 +84,11 @@ def solve(
     c = checks.span_bound("solve", span_bound)
     check_options(model, c, tol, sense, method, ref_state, damping, contraction, policy, max_sweeps, on_fail)
     problem = prepare(model, sense)
-    v = (
-        np.zeros(problem.n_states)
-        if v_init is None
-        else clip_span(checks.vector("solve", "v_init", v_init, problem.n_states), c)
-    )
-    iteration = Iteration(problem, v.copy(), c, tol, ref_state, damping, contraction, max_sweeps)
+    v = np.zeros(problem.n_states)
+    if v_init is not None:
+        v = clip_span(checks.vector("solve", "v_init", v_init, problem.n_states), c)
+    a, gamma = (None if number is None else float(number) for number in (damping, contraction))
+    iteration = Iteration(problem, v.copy(), c, float(tol), int(ref_state), a, gamma, int(max_sweeps))
     gains = None
     if method == "policy-iteration":
         gains = _solve_directly(model, iteration, None if v_init is None else v)
@@ -97,11 +96,13 @@ def solve(
         iteration.run_modified()
     else:
         auto = method == "auto"
-        iteration.run(adapt=auto, may_hand_over=auto and isinstance(model, MDP) and c == inf)
+        iteration.run(
+            adapt=auto, may_hand_over=lambda: auto and c == inf and isinstance(model, MDP) and solves_directly(model)
+        )
         if iteration.handed_over:
             gains = _solve_directly(model, iteration, iteration.v)
-            if not iteration.converged and span(gains) <= tol:
-                iteration.run(adapt=True, may_hand_over=False)
+            if not iteration.converged and not differ(gains, problem.reward):
+                iteration.run(adapt=True)
     solution = _solution(model, iteration, c, policy, sense)
     if solution.converged or on_fail == "return":
         return solution
@@ -127,6 +128,8 @@ def gain_curve(model: Model, span_bounds: Sequence[float] | Vector, **options: A
     >>> gain_curve(spanrl.make("two-state").mdp, [0.5, 0.75, 2.0]).round(6).tolist()
     [0.5, 0.75, 1.0]
     """
+    if "v_init" in options or "span_bound" in options:
+        raise OptionError("gain_curve: chooses span_bound and v_init itself; leave them out.")
     gains, bias = [], None
     for c in checks.numeric("gain_curve", "span_bounds", span_bounds, (None,)):
         solution = solve(model, span_bound=c, v_init=bias, **options)
@@ -157,7 +160,7 @@ def check_options(
     on_fail: str = "raise",
 ) -> None:
     """Check the options of :func:`solve` without solving, so that a wrong one is told before anything is compiled."""
-    check_model(model, sense)
+    check_model("solve", model, sense)
     checks.span_bound("solve", c)
     if method not in METHODS:
         raise OptionError(f"solve: method must be one of {', '.join(METHODS)}; got {method!r}.")
@@ -165,14 +168,16 @@ def check_options(
         raise OptionError(
             "solve: method 'policy-iteration' works for an MDP without a span bound; use 'auto' for the rest."
         )
-    if not (isinstance(tol, Real) and 0 < tol < inf):
-        raise OptionError(f"solve: tol must be a finite number > 0; got {tol!r}.")
-    if not (isinstance(ref_state, Integral) and 0 <= ref_state < model.n_states):
+    if not 0 < _real(tol) < inf:
+        raise OptionError(f"solve: tol must be a finite number > 0; got {tol!r}. Use 1e-6, say.")
+    if isinstance(ref_state, bool) or not (isinstance(ref_state, Integral) and 0 <= ref_state < model.n_states):
         raise OptionError(f"solve: ref_state must be a state in 0..{model.n_states - 1}; got {ref_state!r}.")
-    if damping is not None and not (isinstance(damping, Real) and 0 < damping <= 1):
-        raise OptionError(f"solve: damping must lie in (0, 1]; got {damping!r}.")
-    if contraction is not None and not (isinstance(contraction, Real) and 0 <= contraction < 1):
-        raise OptionError(f"solve: contraction must lie in [0, 1); got {contraction!r}.")
+    if damping is not None and not 0 < _real(damping) <= 1:
+        raise OptionError(f"solve: damping must lie in (0, 1]; got {damping!r}. Leave it out to have it chosen.")
+    if contraction is not None and not 0 <= _real(contraction) < 1:
+        raise OptionError(
+            f"solve: contraction must lie in [0, 1); got {contraction!r}. Leave it out for the gain bracket alone."
+        )
     if policy not in ("mixture", "greedy"):
         raise OptionError(f"solve: policy must be 'mixture' or 'greedy'; got {policy!r}.")
     if not (isinstance(max_sweeps, Integral) and max_sweeps >= 1):
@@ -181,10 +186,17 @@ def check_options(
         raise OptionError(f"solve: on_fail must be 'raise' or 'return'; got {on_fail!r}.")
 
 
+def _real(value: object) -> float:
+    """Return a real number as a float, NaN for anything else."""
+    try:
+        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
+    except OverflowError:
+        return nan
+
+
 def _solution(model: Model, iteration: Iteration, c: float, policy: str, sense: str) -> Solution:
-    rule = decide(model, iteration.v, c, policy=policy, sense=sense, problem=iteration.problem)
+    rule = decide(model, iteration.v, c, policy=policy, sense=sense, tol=iteration.tol, problem=iteration.problem)
     bias = iteration.v - iteration.v[iteration.s_ref]
-    bias.flags.writeable = False
     return Solution(
         policy=rule.policy,
         gain=(iteration.lo + iteration.hi) / 2,
@@ -196,15 +208,15 @@ def _solution(model: Model, iteration: Iteration, c: float, policy: str, sense: 
         converged=iteration.converged,
         feasible=bool(rule.feasible.all()),
         truncated=rule.truncated,
-        _extend=lambda: rule.optimistic,
+        _rule=rule,
     )
 
 
 def _failure(solution: Solution, iteration: Iteration, gains: Vector | None) -> NotConvergedError:
     """Say why the bracket did not close: the gain differs between states, rounding, or too few sweeps."""
     tol, (low, high) = iteration.tol, solution.gain_bounds
-    gap = gain_gap(iteration.problem, iteration.v) if iteration.c == inf else None
-    if gains is not None and span(gains) > tol:
+    gap = gain_gap(iteration.problem, iteration.v) if iteration.c == inf and not iteration.at_rounding else None
+    if gains is not None and differ(gains, iteration.problem.reward):
         gap = int(np.argmax(gains)), int(np.argmin(gains)), float(gains.max()), float(gains.min())
     if gap is not None:
         better, worse, g_high, g_low = gap
@@ -213,11 +225,11 @@ def _failure(solution: Solution, iteration: Iteration, gains: Vector | None) -> 
             f"{worse}. Use analyse() for the gain of each state, or a finite span_bound.",
             solution,
         )
-    why = (
-        "rounding allows no less. Raise tol"
-        if iteration.at_rounding
-        else "max_sweeps is reached. Raise max_sweeps or tol"
-    )
+    why = "max_sweeps is reached. Raise max_sweeps or tol"
+    if iteration.at_rounding:
+        why = "rounding allows no less. Raise tol"
+    elif iteration.plain_only:
+        why += ", or leave out contraction and damping, so that the solver may choose its own"
     return NotConvergedError(
         f"solve: not converged after {solution.sweeps} sweeps: the gain is in [{low:.9g}, {high:.9g}], wider than tol = {tol:g}; {why}.",
         solution,

@@ -1,0 +1,163 @@
+"""What a certificate must survive: wide reward ranges, near ties, rounding in the rows, slow and banded chains."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spanrl import MDP, BoundedMDP, Policy, analyse, evaluate, make, scopt, solve
+from spanrl.errors import ModelError, MultichainError, NotConvergedError, OptionError
+from spanrl.planning.solve import METHODS
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_declared_range_decides_nothing(method):
+    """Two actions with rewards .5 and .6 in a range of ±10⁹: they are no tie."""
+    mdp = MDP.from_dense([[[1.0], [1.0]]], [[0.5, 0.6]], r_min=-1e9, r_max=1e9)
+    solution = solve(mdp, method=method)
+    assert solution.gain_bounds[0] <= 0.6 <= solution.gain_bounds[1]
+    assert solution.policy.actions.tolist() == [1]
+    assert analyse(mdp).gain == 0.6
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_near_ties_stay_below_the_tolerance(method):
+    mdp = MDP.from_dense([[[1.0], [1.0]]], [[0.5, 0.5 + 9e-11]])
+    low, high = solve(mdp, method=method, tol=1e-12).gain_bounds
+    assert low <= 0.5 + 9e-11 <= high
+
+
+def test_a_large_constant_in_the_rewards_costs_no_digits_of_the_policy():
+    mdp = make("riverswim").mdp
+    P, r, available = mdp.to_dense()
+    shifted = MDP.from_dense(P, r + 1e6, available=available, r_min=1e6, r_max=1e6 + 1)
+    result = analyse(shifted)
+    assert result.policy == analyse(mdp).policy
+    assert result.gain - 1e6 == pytest.approx(analyse(mdp).gain, abs=1e-9)
+
+
+@pytest.mark.parametrize("off", [0.9e-8, -0.9e-8])
+def test_boxes_that_miss_one_by_rounding_are_rescaled(off):
+    """Otherwise F(v + λ) ≠ Fv + λ, and the bracket would depend on the reference state."""
+    P = np.array([[[1 - 1e-4, 1e-4]], [[1e-4, 1 - 1e-4]]]) * (1 + off)
+    box = BoundedMDP.from_dense(np.minimum(P, 1), np.minimum(P, 1), [[0], [1]], [[0], [1]])
+    for state in (0, 1):
+        low, high = solve(box, ref_state=state).gain_bounds
+        assert low - 1e-9 <= 0.5 <= high + 1e-9
+
+
+def ring(S):
+    states = np.arange(S)
+    succ = np.stack((states, (states + 1) % S), axis=1)
+    rewards = (states % 7) / 7
+    return MDP.from_pairs(states, np.zeros(S, int), 2 * np.arange(S + 1), succ.ravel(), np.full(2 * S, 0.5), rewards)
+
+
+def test_long_rings_are_solved_directly():
+    """They mix in S² sweeps, but their states can be ordered in a band of two."""
+    mdp = ring(5000)
+    mean = mdp.reward.mean()
+    result = evaluate(mdp, Policy(np.ones((5000, 1))))
+    np.testing.assert_allclose(result.gain, mean, atol=1e-12)
+    after = 0.5 * (result.bias + np.roll(result.bias, -1))
+    np.testing.assert_allclose(mdp.reward - mean + after, result.bias, atol=1e-9)
+    assert result.bias.mean() == pytest.approx(0, abs=1e-9)  # the stationary distribution is uniform
+    assert analyse(mdp).gain == pytest.approx(mean, abs=1e-12)
+    assert solve(mdp).gain == pytest.approx(mean, abs=1e-6)
+
+
+@pytest.mark.parametrize(("delta", "accuracy"), [(1e-2, 1e-11), (1e-5, 1e-9), (1e-9, 1e-6)])
+def test_large_diameters(delta, accuracy):
+    assert analyse(make("three-state", delta=delta).mdp).diameter * delta == pytest.approx(1, rel=accuracy)
+
+
+def test_the_diameter_of_a_chain_against_the_current():
+    """Up with .1, down with .9: the time to the top is a sum of powers of 9."""
+    n, up, down = 10, 0.1, 0.9
+    P = np.zeros((n, 1, n))
+    for s in range(n):
+        P[s, 0, min(s + 1, n - 1)] += up
+        P[s, 0, max(s - 1, 0)] += down
+    step, total = 0.0, 0.0
+    for s in range(n - 1):
+        step = (1 + down * step) / up if s else 1 / up
+        total += step
+    assert analyse(MDP.from_dense(P, np.zeros((n, 1)))).diameter == pytest.approx(total, rel=1e-6)
+
+
+def test_a_state_that_is_hardly_ever_left():
+    mdp = MDP.from_dense([[[1.0, 1e-17]], [[1.0, 0.0]]], [[0], [1]])
+    assert analyse(mdp).diameter == pytest.approx(1e17, rel=1e-9)
+
+
+def test_nature_may_keep_a_state_apart():
+    """State 0 can be left in some models of the set only: optimistic 1 everywhere, pessimistic 0 and 1."""
+    box = BoundedMDP.from_dense([[[0.5, 0]], [[0, 1]]], [[[1, 0.5]], [[0, 1]]], [[0.0], [1.0]], [[0.0], [1.0]])
+    assert solve(box).gain == pytest.approx(1, abs=1e-6)
+    with pytest.raises(MultichainError, match="at least 1 from state 1, at most 0 from state 0"):
+        solve(box, sense="pessimistic")
+
+
+def test_the_reason_of_a_failure_is_the_right_one():
+    with pytest.raises(NotConvergedError, match="rounding allows no less"):
+        solve(make("riverswim").mdp, method="policy-iteration", tol=1e-18)
+    with pytest.raises(NotConvergedError, match="leave out contraction and damping"):
+        scopt(make("counterexample-cycle").mdp, 0.4, contraction=0.5, max_sweeps=1000)
+    with pytest.raises(MultichainError):
+        solve(MDP.from_dense([[[1, 0]], [[0, 1]]], [[0], [1]]), contraction=0.5)
+
+
+def test_results_travel_between_processes_and_are_read_only():
+    solution = scopt(make("two-state").mdp, 0.75)
+    again = pickle.loads(pickle.dumps(solution))
+    assert again.gain == solution.gain
+    np.testing.assert_array_equal(again.optimistic[1], solution.optimistic[1])
+    with pytest.raises(NotConvergedError) as caught:
+        solve(make("riverswim").mdp, max_sweeps=3)
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert (str(error), error.solution.gain) == (str(caught.value), caught.value.solution.gain)
+    for array in (solution.bias, solution.truncated, solution.policy.probs, analyse(make("two-state").mdp).gains):
+        assert not array.flags.writeable
+    with pytest.raises(AttributeError):
+        solution.policy.probs = None
+
+
+def test_a_replaced_field_is_checked_too():
+    mdp = make("two-state").mdp
+    with pytest.raises(ModelError, match="must lie in"):
+        replace(mdp, reward=np.full(4, 9.0))
+    with pytest.raises(ModelError, match="arrays do not fit together"):
+        replace(mdp, reward=np.zeros(3))
+    with pytest.raises(ModelError, match="must sum to 1"):
+        replace(mdp, prob=np.full(4, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: solve("two-state"), r"Use make\('two-state'\).mdp"),
+        (lambda: analyse(make("two-state")), "Use its .mdp"),
+        (lambda: evaluate(make("two-state").mdp, [[1, 0], [0, 1]]), r"must be a Policy; got list. Use Policy\(probs\)"),
+        (lambda: solve(make("two-state").mdp, tol=10**400), "tol must be a finite number"),
+        (lambda: solve(make("two-state").mdp, ref_state=True), "ref_state must be a state"),
+        (lambda: solve(make("two-state").mdp, span_bound=10**400), "span bound must be a number"),
+        (lambda: MDP.from_dense([[[1.0]]], [[0]], r_min=-1.5e308, r_max=1.5e308), "r_min must be below r_max"),
+        (lambda: MDP.from_dense([[[1j]]], [[0]]), "P must be an array of numbers"),
+        (lambda: MDP.from_dense([[[1.0]]], [[0]], state_names=5), "state_names must be a list of names"),
+        (lambda: MDP.from_dense([[[1.0]]], [[0]], start=[[1], [2, 3]]), "start must have shape"),
+        (lambda: MDP.from_pairs([0, 10**13], [0, 0], [0, 1, 2], [0, 0], [1, 1], [0, 0]), "state 1 has no action"),
+        (lambda: MDP.from_pairs([0], [10**13], [0, 1], [0], [1], [0]), "actions must be numbered below"),
+    ],
+)
+def test_odd_input_ends_in_a_sentence(call, words):
+    with pytest.raises((ModelError, OptionError), match=words):
+        call()
+
+
+def test_fractions_and_numpy_numbers_are_numbers():
+    from fractions import Fraction
+
+    mdp = make("counterexample-cycle").mdp
+    solution = scopt(mdp, Fraction(2, 5), tol=Fraction(1, 10**6), damping=Fraction(1, 2), ref_state=np.int32(1))
+    assert solution.gain == pytest.approx(0.2, abs=1e-6)
