@@ -252,6 +252,7 @@ def test_slow_mixing_is_solved_by_fewer_backups_with_frozen_policies():
         ({"ref_state": 2}, r"ref_state must be a state in 0\.\.1"),
         ({"damping": 0}, r"damping must lie in \(0, 1\]"),
         ({"contraction": 1}, r"contraction must lie in \[0, 1\)"),
+        ({"contraction": 0.5, "method": "policy-iteration"}, "contraction is a rule of value iteration"),
         ({"policy": "soft"}, "policy must be 'mixture' or 'greedy'"),
         ({"max_sweeps": 0}, "max_sweeps must be at least 1"),
         ({"on_fail": "ignore"}, "on_fail must be 'raise' or 'return'"),

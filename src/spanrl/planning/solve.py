@@ -67,7 +67,7 @@ def solve(
         v_init: where to start [S]; clipped to span ≤ c. Default 0.
         ref_state: the state whose bias is set to 0.
         damping: a in (0, 1], fixed; default: 1, lowered when the bracket stops narrowing.
-        contraction: γ in [0, 1), to stop by the paper's rule.
+        contraction: γ in [0, 1), to stop by the paper's rule; value iteration is then left as the paper has it.
         policy: in truncated states "mixture" (the paper) or "greedy".
         max_sweeps: give up after so many sweeps.
         on_fail: "raise" a ``NotConvergedError`` that carries the partial solution, or "return" it with ``converged=False``.
@@ -177,6 +177,10 @@ def check_options(
     if contraction is not None and not 0 <= _real(contraction) < 1:
         raise OptionError(
             f"solve: contraction must lie in [0, 1); got {contraction!r}. Leave it out for the gain bracket alone."
+        )
+    if contraction is not None and method in ("modified-policy-iteration", "policy-iteration"):
+        raise OptionError(
+            f"solve: contraction is a rule of value iteration; got method {method!r}. Leave one of them out."
         )
     if policy not in ("mixture", "greedy"):
         raise OptionError(f"solve: policy must be 'mixture' or 'greedy'; got {policy!r}.")
