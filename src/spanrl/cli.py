@@ -128,14 +128,20 @@ def analyse(
         ("pairs", result.n_pairs),
         ("successors of a pair, at most", result.max_support),
         ("class", result.classification),
-        ("optimal gain g*", _number(result.gain, "differs between states")),
+        (
+            "optimal gain g*",
+            _number(
+                result.gain,
+                "differs between states" if result.span is None else f"{result.gains[0]:.9g} from every state",
+            ),
+        ),
         ("span of the optimal bias sp(h*)", _number(result.span, "–")),
         ("diameter D", _number(result.diameter, "not computed (--diameter yes)")),
     ):
         table.add_row(label, str(value))
     _show(table)
     columns = {"optimal action": [result.policy.describe(s) for s in range(min(mdp.n_states, _SHOWN))]}
-    if result.gain is None:
+    if result.span is None:
         columns["gain"] = [f"{g:.6g}" for g in result.gains[:_SHOWN]]
     columns["bias"] = [f"{h:.6g}" for h in result.bias[:_SHOWN]]
     _show_states(mdp, columns)

@@ -204,6 +204,7 @@ def test_gains_of_all_states_equal_the_linear_programme(seed):
     assert result.gain is None or np.ptp(gains) < 1e-7 * unit
     assert result.diameter is None
     np.testing.assert_allclose(evaluate(mdp, result.policy).gain, gains, atol=1e-7 * unit)
+    assert (result.span is None) == (np.ptp(gains) > 1e-7 * unit)
     if result.gain is not None:
         P, r, available = mdp.to_dense()
         backup = np.where(available, r + P @ result.bias, -np.inf).max(axis=1)

@@ -102,7 +102,8 @@ class Evaluation:
 class Analysis:
     """What :func:`spanrl.analyse` finds out about an MDP.
 
-    ``gain`` and ``span`` are None where the model is multichain; ``gains`` [S] tells the optimal gain of each state in any case.
+    ``gain`` is None where the model is multichain, ``span`` where the optimal gain differs between states; ``gains`` [S] always tells
+    the optimal gain of each state.
     ``diameter`` is ``inf`` where some state cannot be reached from some other, None where it was not computed.
     """
 

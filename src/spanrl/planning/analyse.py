@@ -11,7 +11,7 @@ from spanrl.models.mdp import MDP
 from spanrl.models.solution import Analysis, span
 from spanrl.planning.components import classify
 from spanrl.planning.diameter import diameter as compute_diameter
-from spanrl.planning.policy_iteration import policy_iteration, solves_directly, unit
+from spanrl.planning.policy_iteration import differ, policy_iteration, solves_directly, unit
 from spanrl.planning.problem import mdp_hint
 from spanrl.planning.solve import solve
 
@@ -60,7 +60,7 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
         gain=gain,
         gains=np.full(mdp.n_states, gain) if gain is not None else gains,
         bias=bias,
-        span=span(bias) if gain is not None else None,
+        span=None if differ(gains, mdp.reward) else span(bias),
         diameter=_diameter(mdp, kind, diameter, progress),
         policy=policy,
     )
