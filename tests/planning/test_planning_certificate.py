@@ -161,3 +161,83 @@ def test_fractions_and_numpy_numbers_are_numbers():
     mdp = make("counterexample-cycle").mdp
     solution = scopt(mdp, Fraction(2, 5), tol=Fraction(1, 10**6), damping=Fraction(1, 2), ref_state=np.int32(1))
     assert solution.gain == pytest.approx(0.2, abs=1e-6)
+
+
+@pytest.mark.parametrize("rest", [1e-20, 1e-300, 5e-324])
+def test_a_vanishing_interval_for_the_rest_stays_in_bounds(rest):
+    box = BoundedMDP.from_pairs(
+        [0, 1, 2], [0, 0, 0], [0, 1, 2, 3], [2, 2, 2], [0.0] * 3, [1.0] * 3, [rest] * 3, [0, 0.1, 0.2], [0.5, 1.0, 0.3]
+    )
+    chain, _ = solve(box).optimistic
+    np.testing.assert_allclose(chain.toarray(), [[0, 0, 1]] * 3, atol=1e-15)
+
+
+def walk(S, up):
+    """A random walk on a line, with reward where the state is a multiple of five."""
+    states = np.arange(S)
+    succ = np.stack((np.maximum(states - 1, 0), np.minimum(states + 1, S - 1)), axis=1)
+    prob = np.tile([1 - up, up], S)
+    return MDP.from_pairs(states, np.zeros(S, int), 2 * np.arange(S + 1), succ.ravel(), prob, (states % 5 == 0) * 1.0)
+
+
+@pytest.mark.parametrize("S", [1999, 2001, 20_000])
+@pytest.mark.parametrize("up", [0.1, 0.6, 0.9])
+def test_long_walks_with_a_drift(S, up):
+    """The last state is next to never visited from one side: elimination without pivots would explode."""
+    mdp = walk(S, up)
+    result = evaluate(mdp, Policy(np.ones((S, 1))))
+    after = (1 - up) * result.bias[np.maximum(np.arange(S) - 1, 0)] + up * result.bias[
+        np.minimum(np.arange(S) + 1, S - 1)
+    ]
+    np.testing.assert_allclose(mdp.reward - result.gain + after, result.bias, atol=1e-9 * result.span)
+    weight = np.exp(np.minimum(np.arange(S), 500) * np.log(min(up, 1 - up) / max(up, 1 - up)))
+    stationary = weight / weight.sum() if up < 0.5 else weight[::-1] / weight.sum()
+    assert result.gain[0] == pytest.approx(stationary @ mdp.reward, abs=1e-9)
+
+
+def test_a_far_start_is_no_excuse_for_a_false_certificate():
+    mdp = make("three-state").mdp
+    for v in (np.full(3, 1e16), np.array([1e12, 0, -1e12])):
+        low, high = solve(mdp, v_init=v, on_fail="return").gain_bounds
+        assert low <= 2 / 3 <= high
+    assert scopt(mdp, 0.001, v_init=np.array([1e6, 1e6 + 1, 1e6])).span <= 0.001
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_bracket_holds_where_rounding_rules(seed):
+    """Two states that are left with chances of 1e-6 to 1e-13: the bias is as large as the digits are few."""
+    rng = np.random.default_rng(seed)
+    a, b = 10.0 ** rng.uniform(-13, -6, 2)
+    r = rng.random(2)
+    mdp = MDP.from_dense([[[1 - a, a]], [[b, 1 - b]]], r[:, None])
+    exact = (b * r[0] + a * r[1]) / (a + b)
+    for method in ("auto", "value-iteration"):
+        low, high = solve(mdp, tol=1e-9, method=method, max_sweeps=10**5, on_fail="return").gain_bounds
+        assert low <= exact <= high
+
+
+@pytest.mark.parametrize("chance", [1e-8, 1e-9, 1e-12])
+def test_a_tiny_chance_of_a_better_part_counts(chance):
+    P = [[[1, 0], [1 - chance, chance]], [[0, 1], [chance, 1 - chance]]]
+    mdp = MDP.from_dense(P, [[0.5, 0], [1, 0]])
+    assert analyse(mdp, diameter=False).gain == 1.0
+    low, high = solve(mdp, on_fail="return").gain_bounds
+    assert low <= 1 <= high
+
+
+def test_many_states_in_a_line_with_default_options():
+    solution = solve(make("riverswim", n_states=1500).mdp)
+    assert solution.gain == pytest.approx(2 / 9, abs=2e-6)
+
+
+def test_excluded_successors_and_dust_join_nothing():
+    """Two closed states: once by excluding the other in a wide box, once by a slack of one unit in the last place."""
+    excluded = BoundedMDP.from_pairs(
+        [0, 1], [0, 0], [0, 1, 2], [1, 0], [0.0] * 2, [0.0] * 2, [1.0] * 2, [0, 1.0], [0, 1.0]
+    )
+    dust = BoundedMDP.from_dense(
+        [[[1 - 1e-16, 0]], [[0, 1 - 1e-16]]], np.ones((2, 1, 2)), [[0.0], [1.0]], [[0.0], [1.0]]
+    )
+    for box in (excluded, dust):
+        with pytest.raises(MultichainError, match="at least 1 from state 1"):
+            solve(box)

@@ -38,7 +38,9 @@ def _put(idx, p, n, s, weight, floor):
 def _fill_block(m, ws, i, position, end, mass, idx, p, n):
     """Give ``rest`` each to the unlisted states of rank position:end until the mass is spent; return (mass, entries)."""
     rest = m.rest[i]
-    full = min(end - position, int(mass / rest))
+    full = int(
+        min(np.float64(end - position), np.floor(mass / rest))
+    )  # as floats first: the quotient may exceed every int
     for k in range(position, position + full):
         n = _put(idx, p, n, ws.order[k], rest, 0.0)
     mass -= rest * full

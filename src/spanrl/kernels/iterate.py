@@ -7,6 +7,8 @@ import numpy as np
 from spanrl.kernels.backups import backup
 from spanrl.kernels.jit import kernel
 
+_ROUNDING = 1.8e-15  # eight units in the last place of the largest value
+
 
 @kernel
 def clip(u, c):
@@ -21,13 +23,14 @@ def clip(u, c):
 
 @kernel
 def bracket(v, u):
-    """Return (min(u − v), max(u − v))."""
-    lo, hi = np.inf, -np.inf
+    """Return (min(u − v), max(u − v)), widened by what rounding may have taken from u = Fv."""
+    lo, hi, size = np.inf, -np.inf, 0.0
     for s in range(v.size):
         d = u[s] - v[s]
         lo = min(lo, d)
         hi = max(hi, d)
-    return lo, hi
+        size = max(size, abs(u[s]), abs(v[s]))
+    return lo - _ROUNDING * size, hi + _ROUNDING * size
 
 
 @kernel

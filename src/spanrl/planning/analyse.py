@@ -6,12 +6,12 @@ from math import inf
 
 import numpy as np
 
-from spanrl.errors import ModelError, OptionError
+from spanrl.errors import ModelError, OptionError, SpanrlError
 from spanrl.models.mdp import MDP
 from spanrl.models.solution import Analysis, span
 from spanrl.planning.components import classify
 from spanrl.planning.diameter import diameter as compute_diameter
-from spanrl.planning.policy_iteration import differ, policy_iteration, solves_directly, unit
+from spanrl.planning.policy_iteration import OptimalPolicy, differ, policy_iteration, solves_directly, unit
 from spanrl.planning.problem import mdp_hint
 from spanrl.planning.solve import solve
 
@@ -44,12 +44,11 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
     if diameter not in ("auto", True, False):
         raise OptionError(f"analyse: diameter must be 'auto', True or False; got {diameter!r}.")
     kind = classify(mdp)
-    if kind == "multichain" or solves_directly(mdp):
-        optimum = policy_iteration(mdp)
-        gains, bias, policy = optimum.gain, optimum.bias, optimum.policy
-    else:
-        solution = solve(mdp, tol=_TOL * unit(mdp.reward))
-        gains, bias, policy = np.full(mdp.n_states, solution.gain), solution.bias, solution.policy
+    optimum = _exactly(mdp, kind) if kind == "multichain" or solves_directly(mdp) else None
+    if optimum is None:
+        solution = solve(mdp, tol=_TOL * unit(mdp.reward), method="modified-policy-iteration")
+        optimum = OptimalPolicy(solution.policy, np.full(mdp.n_states, solution.gain), solution.bias)
+    gains, bias, policy = optimum.gain, optimum.bias, optimum.policy
     gain = None if kind == "multichain" else float(gains.mean())
     return Analysis(
         n_states=mdp.n_states,
@@ -64,6 +63,17 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
         diameter=_diameter(mdp, kind, diameter, progress),
         policy=policy,
     )
+
+
+def _exactly(mdp: MDP, kind: str) -> OptimalPolicy | None:
+    """Return what policy iteration finds; None where the model is too ill-conditioned for it and the solver may know better."""
+    try:
+        optimum = policy_iteration(mdp)
+    except SpanrlError:
+        if kind == "multichain":
+            raise
+        return None
+    return None if kind != "multichain" and differ(optimum.gain, mdp.reward) else optimum
 
 
 def _diameter(mdp: MDP, kind: str, wanted: str | bool, progress: bool) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_FILL = 3 * 10**7  # entries of the factors, at two numbers a band
+_MOST_FILL = 3 * 10**7  # entries of the factors, which with row pivots stay within three bands
 
 
 def band_order(n: int, row: NDArray[Any], col: NDArray[Any]) -> NDArray[np.int32] | None:
@@ -23,4 +23,4 @@ def band_order(n: int, row: NDArray[Any], col: NDArray[Any]) -> NDArray[np.int32
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n)
     width = int(np.abs(rank[row] - rank[col]).max(initial=0))
-    return order if 2 * (width + 1) * n <= _MOST_FILL else None
+    return order if 3 * (width + 1) * n <= _MOST_FILL else None

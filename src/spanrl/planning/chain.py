@@ -27,6 +27,7 @@ DIRECT = 2000
 """Up to this many states in a class the linear systems are solved directly; beyond, only where their band is narrow."""
 
 _RESIDUAL = 1e-11
+_DIRECT_RESIDUAL = 1e-9
 _ROUNDING = 1.4e-14  # in units of the vector: below this a residual is noise
 _MAX_SWEEPS = 10**7
 _ENTRIES_A_CALL = 2 * 10**7  # a kernel call lasts 0.1 s at the most
@@ -53,7 +54,8 @@ def chain_gain_bias(P: Any, r: Vector) -> tuple[Vector, Vector]:
     if transient.size:
         into, inside = P[transient][:, np.flatnonzero(recurrent)], P[transient][:, transient]
         left = into.sum(axis=1)
-        gain[transient] = _transient(inside, left, into @ gain[recurrent])
+        one = len(closed) == 1  # then there is nothing to solve, and nothing to round
+        gain[transient] = gain[recurrent][0] if one else _transient(inside, left, into @ gain[recurrent])
         bias[transient] = _transient(inside, left, r[transient] - gain[transient] + into @ bias[recurrent])
     return gain, bias
 
@@ -79,6 +81,11 @@ def _recurrent_direct(P: Any, r: Vector, order: NDArray[Any]) -> tuple[float, Ve
     solution[-1] = 0.0
     bias = np.empty(n)
     bias[order] = solution - mu @ solution
+    residual = float(np.abs(r - gain + P @ bias - bias).max())
+    if not residual <= _DIRECT_RESIDUAL * float(np.abs(r).max() + np.abs(bias).max()):
+        raise SpanrlError(
+            f"evaluate: a chain of {n} states is too ill-conditioned to evaluate: a residual of {residual:.3g} is left."
+        )
     return gain, bias
 
 
@@ -146,12 +153,12 @@ def _leaving(P: Any, left: Vector) -> Any:
 def _factor(matrix: Any) -> Any:
     """Return the sparse LU factors of a matrix, or say that it is singular to working precision.
 
-    A large one comes in the order of its band and is an M-matrix, which needs no pivots: its factors stay in the band.
+    A large one comes in the order of its band; with row pivots its factors stay within three times the band.
     """
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu
 
-    natural = {"permc_spec": "NATURAL", "diag_pivot_thresh": 0.0} if matrix.shape[0] > DIRECT else {}
+    natural = {"permc_spec": "NATURAL"} if matrix.shape[0] > DIRECT else {}
     try:
         return splu(csc_array(matrix), **natural)
     except RuntimeError:

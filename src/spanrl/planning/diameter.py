@@ -29,7 +29,10 @@ _IMPROVES = 1e-12
 
 
 def diameter(mdp: MDP, *, progress: bool = False) -> float:
-    """Return D to a relative accuracy of 1e-11 (or as rounding allows); infinite where some state cannot be reached from some other."""
+    """Return D; infinite where some state cannot be reached from some other.
+
+    The relative accuracy is 1e-11, or about D·1e-16 where that is more: the times are as sensitive as that to rounding of the rows.
+    """
     if mdp.n_states == 1:
         return 0.0
     problem, reverse = prepare(mdp), _reverse(mdp)
@@ -66,14 +69,14 @@ def _times_to(mdp: MDP, problem: Problem, target: int, reverse: Reverse) -> Vect
 
 
 def _times_directly(mdp: MDP, problem: Problem, target: int, pair: NDArray[np.int64]) -> Vector | None:
-    """Find τ by policy iteration from a policy that reaches the target; None where the linear systems are too large."""
+    """Find τ by policy iteration from a policy that reaches the target; None where that does not work out."""
     others = np.flatnonzero(np.arange(mdp.n_states) != target)
     tau, value = np.zeros(mdp.n_states), np.empty(mdp.n_pairs)
     for _ in range(_MAX_POLICIES):
         chain, _ = problem.chain(pair, tau)
         inside, into = chain[others][:, others], chain[others][:, [target]]
         solution = transient_solution(inside, np.asarray(into.sum(axis=1)).ravel(), np.ones(others.size))
-        if solution is None:
+        if solution is None or not (solution > 0).all():  # too large, or too ill-conditioned
             return None
         tau[others] = solution
         pair_times(problem.arrays, target, tau, value)

@@ -76,13 +76,12 @@ class Iteration:
                 return
             if before < inf and self._gamma == 0.0 and not self.over:
                 predicted = self._predicted(before, look // 2)
-                damped = self._dampen(before)
-                if not damped and predicted > _HAND_OVER and may_hand_over():
-                    self.handed_over = True
-                    return
                 if adapt and predicted > _SLOW and self.problem.n_pairs > self.problem.n_states:
                     self._alternate()
                     adapt = False
+                elif not self._dampen(before) and predicted > _HAND_OVER and may_hand_over():
+                    self.handed_over = True
+                    return
             before, look = self.width, 2 * max(look, self.sweeps)
 
     def run_modified(self) -> None:

@@ -13,6 +13,7 @@ from spanrl.planning.problem import NOISE, Problem, Vector
 Edges = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 _MARGIN = 1e-9
+_DUST = 1e-14  # less mass than this is rounding
 _MOST_EDGES = 5 * 10**7
 
 
@@ -87,15 +88,26 @@ def _possible(problem: Problem, pairs: NDArray[np.int64]) -> Edges:
     pair_state = np.repeat(np.arange(S), np.diff(m.pair_ptr))
     pair = np.repeat(np.arange(problem.n_pairs), np.diff(m.succ_ptr))
     keep, wide = asked[pair], np.zeros(problem.n_pairs, dtype=bool)
+    extra: list[Edges] = []
     if m.kind == BOX:
-        keep &= (m.low > 0) | ((m.room > 0) & (m.slack[pair] > 0))
-        wide = asked & ((m.slack == FREE) | ((m.slack > 0) & (m.rest > 0)))
+        free = m.slack > _DUST
+        keep &= (m.low > 0) | ((m.room > 0) & free[pair])
+        wide = asked & free & ((m.slack == FREE) | (m.rest > 0))
+        barred = np.flatnonzero(wide & (np.bincount(pair, m.low + m.room <= 0, problem.n_pairs) > 0))
+        if barred.size * S <= _MOST_EDGES:  # rows that exclude some states are written out
+            wide[barred] = False
+            extra = [_all_but(m.succ[m.succ_ptr[i] : m.succ_ptr[i + 1]], pair_state[i], S) for i in barred]
     elif m.kind == BALL:
-        wide = asked & (m.slack > 0)
+        wide = asked & (m.slack > _DUST)
     row, col = pair_state[pair[keep]], m.succ[keep].astype(np.int64)
     reach_all = np.unique(pair_state[wide])
-    if reach_all.size == 0:
-        return row, col
-    hub = reach_all[0]
-    row = np.concatenate((row, reach_all, np.full(S, hub)))
-    return row, np.concatenate((col, np.full(reach_all.size, hub), np.arange(S)))
+    if reach_all.size:
+        hub = reach_all[0]
+        extra += [(reach_all, np.full(reach_all.size, hub)), (np.full(S, hub), np.arange(S))]
+    return np.concatenate([row, *(e[0] for e in extra)]), np.concatenate([col, *(e[1] for e in extra)])
+
+
+def _all_but(listed: NDArray[np.uint32], state: int, S: int) -> Edges:
+    """Return the edges from ``state`` to all states that are not listed."""
+    others = np.setdiff1d(np.arange(S), listed)
+    return np.full(others.size, state), others

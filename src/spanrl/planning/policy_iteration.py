@@ -62,9 +62,8 @@ def policy_iteration(mdp: MDP, v: Vector | None = None) -> OptimalPolicy:
     The first policy is greedy at v, by default after some sweeps of value iteration: a policy far from the optimum can have a bias
     so large that rounding hides every improvement.
     """
-    shift = float(mdp.reward.mean())  # a large constant in the rewards would eat the digits
+    shift = float(mdp.reward.min() / 2 + mdp.reward.max() / 2)  # a large constant in the rewards would eat the digits
     centred = replace(prepare(mdp), reward=frozen(mdp.reward - shift, np.float64))
-    by_gain = replace(centred, reward=np.zeros_like(mdp.reward))
     scale = unit(mdp.reward)
     if v is None:
         v = np.zeros(mdp.n_states)
@@ -73,7 +72,7 @@ def policy_iteration(mdp: MDP, v: Vector | None = None) -> OptimalPolicy:
     pairs = centred.best(v, tol=_WARM_TOL * scale).pair
     for _ in range(_MAX_POLICIES):
         gain, bias = chain_gain_bias(*centred.chain(pairs, v))
-        improved = _improve(mdp, by_gain, centred, pairs, gain, bias, scale)
+        improved = _improve(mdp, centred, pairs, gain, bias, scale)
         if np.array_equal(improved, pairs):
             return OptimalPolicy(_policy(mdp, pairs), gain + shift, bias)
         pairs = improved
@@ -84,29 +83,31 @@ def policy_iteration(mdp: MDP, v: Vector | None = None) -> OptimalPolicy:
 
 
 def _improve(
-    mdp: MDP,
-    by_gain: Problem,
-    problem: Problem,
-    pairs: NDArray[np.int64],
-    gain: Vector,
-    bias: Vector,
-    scale: float,
+    mdp: MDP, problem: Problem, pairs: NDArray[np.int64], gain: Vector, bias: Vector, scale: float
 ) -> NDArray[np.int64]:
-    """Return better pairs: by the gain where that is possible, otherwise by the bias."""
+    """Return better pairs: by the gain where that is possible, otherwise by the bias.
+
+    A pair is better by the gain where Σ p(x)(g(x) − g(s)) > 0, judged against its own terms: the chance of a better class may be tiny.
+    """
     state = mdp.pair_state
-    next_gain = by_gain.values(gain)
-    top = np.maximum.reduceat(next_gain, mdp.pair_ptr[:-1])
-    best_gain = next_gain >= top[state] - _IMPROVES * scale
-    if not best_gain[pairs].all():
-        first = np.flatnonzero(best_gain)
-        chosen = first[np.searchsorted(state[first], np.arange(mdp.n_states))]
-        return np.where(best_gain[pairs], pairs, chosen)
-    value = np.where(best_gain, problem.values(bias), -np.inf)
+    pair = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.succ_ptr))
+    rise = gain[mdp.succ] - gain[state[pair]]
+    rise[np.abs(rise) <= _IMPROVES * scale] = 0.0
+    change = np.bincount(pair, mdp.prob * rise, mdp.n_pairs).astype(np.float64)
+    noise = _IMPROVES * np.bincount(pair, mdp.prob * np.abs(rise), mdp.n_pairs)
+    if (change > noise).any():
+        top, first = _best(mdp, change)
+        return np.where(top > noise[first], first, pairs)
+    value = np.where(change >= -noise, problem.values(bias), -np.inf)
+    top, first = _best(mdp, value)
+    return np.where(value[pairs] >= top - _IMPROVES * max(scale, 1e-3 * float(np.ptp(bias))), pairs, first)
+
+
+def _best(mdp: MDP, value: Vector) -> tuple[Vector, NDArray[np.int64]]:
+    """Return the largest value of each state and the first pair that has it."""
     top = np.maximum.reduceat(value, mdp.pair_ptr[:-1])
-    noise = _IMPROVES * max(scale, 1e-3 * float(np.ptp(bias)))
-    good = np.flatnonzero(value >= top[state])
-    chosen = good[np.searchsorted(state[good], np.arange(mdp.n_states))]
-    return np.where(value[pairs] >= top - noise, pairs, chosen)
+    good = np.flatnonzero(value >= top[mdp.pair_state])
+    return top, good[np.searchsorted(mdp.pair_state[good], np.arange(mdp.n_states))]
 
 
 def _policy(mdp: MDP, pairs: NDArray[np.int64]) -> Policy:

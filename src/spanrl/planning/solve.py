@@ -27,11 +27,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spanrl.errors import MultichainError, NotConvergedError, OptionError
+from spanrl.errors import MultichainError, NotConvergedError, OptionError, SpanrlError
 from spanrl.models import checks
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.mdp import MDP
 from spanrl.models.solution import Solution, span
+from spanrl.planning.components import classify
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.operators import clip_span, decide
@@ -86,7 +87,8 @@ def solve(
     problem = prepare(model, sense)
     v = np.zeros(problem.n_states)
     if v_init is not None:
-        v = clip_span(checks.vector("solve", "v_init", v_init, problem.n_states), c)
+        v = checks.vector("solve", "v_init", v_init, problem.n_states)
+        v = clip_span(v - v.min(), c)  # near 0, where numbers are dense
     a, gamma = (None if number is None else float(number) for number in (damping, contraction))
     iteration = Iteration(problem, v.copy(), c, float(tol), int(ref_state), a, gamma, int(max_sweeps))
     gains = None
@@ -101,8 +103,8 @@ def solve(
         )
         if iteration.handed_over:
             gains = _solve_directly(model, iteration, iteration.v)
-            if not iteration.converged and not differ(gains, problem.reward):
-                iteration.run(adapt=True)
+            if not iteration.converged and gains is None:
+                iteration.run(adapt=False)
     solution = _solution(model, iteration, c, policy, sense)
     if solution.converged or on_fail == "return":
         return solution
@@ -138,12 +140,19 @@ def gain_curve(model: Model, span_bounds: Sequence[float] | Vector, **options: A
     return np.array(gains)
 
 
-def _solve_directly(model: Model, iteration: Iteration, v: Vector | None) -> Vector:
-    """Go to the bias of an optimal policy and let one plain sweep certify it; return the gain of each state."""
+def _solve_directly(model: Model, iteration: Iteration, v: Vector | None) -> Vector | None:
+    """Go to the bias of an optimal policy and let one plain sweep certify it.
+
+    Returns the gain of each state where these differ in a model in which they can; otherwise None.
+    """
     assert isinstance(model, MDP)
-    optimum = policy_iteration(model, v)
+    try:
+        optimum = policy_iteration(model, v)
+    except SpanrlError:  # too ill-conditioned: the certificate will tell
+        iteration.certify(iteration.v)
+        return None
     iteration.certify(optimum.bias)
-    return optimum.gain
+    return optimum.gain if differ(optimum.gain, model.reward) and classify(model) == "multichain" else None
 
 
 def check_options(
@@ -220,7 +229,7 @@ def _failure(solution: Solution, iteration: Iteration, gains: Vector | None) -> 
     """Say why the bracket did not close: the gain differs between states, rounding, or too few sweeps."""
     tol, (low, high) = iteration.tol, solution.gain_bounds
     gap = gain_gap(iteration.problem, iteration.v) if iteration.c == inf and not iteration.at_rounding else None
-    if gains is not None and differ(gains, iteration.problem.reward):
+    if gains is not None:
         gap = int(np.argmax(gains)), int(np.argmin(gains)), float(gains.max()), float(gains.min())
     if gap is not None:
         better, worse, g_high, g_low = gap
