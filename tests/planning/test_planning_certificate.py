@@ -241,3 +241,14 @@ def test_excluded_successors_and_dust_join_nothing():
     for box in (excluded, dust):
         with pytest.raises(MultichainError, match="at least 1 from state 1"):
             solve(box)
+
+
+def test_policy_iteration_that_does_not_end_says_so_and_hands_back(monkeypatch):
+    from spanrl.planning import policy_iteration
+
+    monkeypatch.setattr(policy_iteration, "_MAX_POLICIES", 0)
+    mdp = make("riverswim").mdp
+    with pytest.raises(NotConvergedError, match="rounding allows no less") as caught:
+        solve(mdp, method="policy-iteration")
+    assert caught.value.solution.gain_bounds[0] <= analyse(mdp).gain <= caught.value.solution.gain_bounds[1]
+    assert solve(ring(300)).gain == pytest.approx(ring(300).reward.mean(), abs=1e-5)

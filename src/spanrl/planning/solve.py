@@ -148,8 +148,9 @@ def _solve_directly(model: Model, iteration: Iteration, v: Vector | None) -> Vec
     assert isinstance(model, MDP)
     try:
         optimum = policy_iteration(model, v)
-    except SpanrlError:  # too ill-conditioned: the certificate will tell
+    except SpanrlError:  # too ill-conditioned for it
         iteration.certify(iteration.v)
+        iteration.at_rounding = not iteration.converged
         return None
     iteration.certify(optimum.bias)
     return optimum.gain if differ(optimum.gain, model.reward) and classify(model) == "multichain" else None
