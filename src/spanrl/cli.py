@@ -240,10 +240,8 @@ def main(argv: list[str] | None = None) -> int:
         return _fail("interrupted.", 130) if code == 130 else int(code or 0)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted.", 130)
-    except (
-        BrokenPipeError,
-        SystemExit,
-    ):  # the reader, such as head, has seen enough; rich and typer leave on their own then
+    except (BrokenPipeError, SystemExit):
+        # the reader, such as head, has seen enough; the libraries we print with leave on their own then
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:

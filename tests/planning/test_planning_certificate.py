@@ -131,6 +131,11 @@ def test_a_replaced_field_is_checked_too():
         replace(mdp, reward=np.zeros(3))
     with pytest.raises(ModelError, match="must sum to 1"):
         replace(mdp, prob=np.full(4, 0.5))
+    ball = BoundedMDP.l1_ball(mdp, 0.1, 0, 1)
+    with pytest.raises(ModelError, match=r"radius\[s=0, a=0\] is -1, must be a finite number ≥ 0 \(4 fail\)"):
+        replace(ball, radius=np.full(4, -1.0))
+    with pytest.raises(ModelError, match="contains no distribution"):
+        replace(ball, p_low=np.full(4, 0.5), p_high=np.full(4, 0.5))
 
 
 @pytest.mark.parametrize(
@@ -252,3 +257,17 @@ def test_policy_iteration_that_does_not_end_says_so_and_hands_back(monkeypatch):
         solve(mdp, method="policy-iteration")
     assert caught.value.solution.gain_bounds[0] <= analyse(mdp).gain <= caught.value.solution.gain_bounds[1]
     assert solve(ring(300)).gain == pytest.approx(ring(300).reward.mean(), abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_policy_is_within_tol_whatever_the_ties(seed):
+    """Many actions that differ by less than the tolerance: the lowest of them may be played only as far as tol allows."""
+    rng = np.random.default_rng(seed)
+    S, A, tol = 4, 12, 10.0 ** rng.uniform(-9, -4)
+    P = np.repeat(rng.dirichlet(np.ones(S), size=(S, 1)), A, axis=1)
+    r = rng.random((S, 1)) * 0.5 + np.sort(rng.random((S, A)), axis=1) * 10.0 ** rng.uniform(-12, -4)
+    mdp = MDP.from_dense(P, r)
+    solution = solve(mdp, tol=tol)
+    exact = analyse(mdp).gain
+    assert solution.gain_bounds[0] <= exact <= solution.gain_bounds[1]
+    assert (evaluate(mdp, solution.policy).gain >= exact - tol - 1e-14).all()

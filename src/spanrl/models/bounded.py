@@ -117,23 +117,10 @@ class BoundedMDP(PairTable):
             succs, low, high = succs[index], low[index], high[index]
             box_checks.unique(who, ptr, succs, where)
         low, high, rest = box_checks.with_mass(who, ptr, low, high, rest, S, where)
+        lows, highs = (checks.numeric(who, n, r, (n_pairs,)) for n, r in (("r_low", r_low), ("r_high", r_high)))
+        A = checks.action_count(who, actions, n_actions, None)
         r_min, r_max = checks.reward_range(who, r_min, r_max)
-        lows, highs = box_checks.reward_intervals(who, r_low, r_high, r_min, r_max, n_pairs, where)
-        return cls(
-            pair_ptr,
-            actions,
-            ptr,
-            succs,
-            low,
-            high,
-            rest,
-            np.empty(0),
-            lows,
-            highs,
-            r_min,
-            r_max,
-            checks.action_count(who, actions, n_actions, None),
-        )
+        return cls(pair_ptr, actions, ptr, succs, low, high, rest, np.empty(0), lows, highs, r_min, r_max, A)
 
     @classmethod
     def from_dense(
@@ -219,40 +206,15 @@ class BoundedMDP(PairTable):
                 return checks.numeric(who, name, array, (states.size,))
             return checks.numeric(who, name, array, (centre.n_states, centre.n_actions))[states, actions]
 
-        def where(i: int) -> str:
-            return f"[s={states[i]}, a={actions[i]}]"
-
-        radii = per_pair("radius", radius)
-        checks.reject(
-            who,
-            ~(np.isfinite(radii) & (radii >= 0)),
-            lambda i: f"radius{where(i)}",
-            "must be a finite number ≥ 0",
-            radii,
-            "A radius of 2 already allows everything.",
+        radii, lows, highs = (
+            per_pair(name, value) for name, value in (("radius", radius), ("r_low", r_low), ("r_high", r_high))
         )
-        lows, highs = box_checks.reward_intervals(
-            who, per_pair("r_low", r_low), per_pair("r_high", r_high), r_min, r_max, states.size, where
-        )
-        return cls(
-            centre.pair_ptr,
-            actions,
-            centre.succ_ptr,
-            centre.succ,
-            centre.prob,
-            centre.prob,
-            np.empty(0),
-            radii,
-            lows,
-            highs,
-            r_min,
-            r_max,
-            centre.n_actions,
-        )
+        table = (centre.pair_ptr, actions, centre.succ_ptr, centre.succ, centre.prob, centre.prob)
+        return cls(*table, np.empty(0), radii, lows, highs, r_min, r_max, centre.n_actions)
 
     def check(self) -> None:
-        """Check the ends of all intervals."""
-        who, is_ball = "BoundedMDP", self.radius.size > 0
+        """Check the ends of all intervals, and the radii and centres of balls."""
+        who, is_ball = "BoundedMDP", self.is_ball
         sizes = (
             self.p_low.size == self.p_high.size == self.succ.size,
             self.r_low.size == self.r_high.size == self.n_pairs,
@@ -261,9 +223,12 @@ class BoundedMDP(PairTable):
             raise ModelError(f"{who}: the arrays do not fit together. Use from_pairs, from_dense or l1_ball.")
         checks.reward_range(who, self.r_min, self.r_max)
         box_checks.reward_intervals(who, self.r_low, self.r_high, self.r_min, self.r_max, self.n_pairs, self.where)
-        if not is_ball:
-            box_checks.box(who, self.succ_ptr, self.succ, self.p_low, self.p_high, self.rest_high, self.where)
-            box_checks.with_mass(who, self.succ_ptr, self.p_low, self.p_high, self.rest_high, self.n_states, self.where)
+        wrong = ~(np.isfinite(self.radius) & (self.radius >= 0))
+        where, remedy = (lambda i: f"radius{self.where(i)}"), "A radius of 2 already allows everything."
+        checks.reject(who, wrong, where, "must be a finite number ≥ 0", self.radius, remedy)
+        rest = np.zeros(self.n_pairs) if is_ball else self.rest_high
+        box_checks.box(who, self.succ_ptr, self.succ, self.p_low, self.p_high, rest, self.where)
+        box_checks.with_mass(who, self.succ_ptr, self.p_low, self.p_high, rest, self.n_states, self.where)
 
     @property
     def is_ball(self) -> bool:
@@ -315,11 +280,6 @@ class BoundedMDP(PairTable):
             raise ModelError(f"{who}: eta must lie in (0, 1]; got {eta!r}.")
         if not (isinstance(state, Integral) and 0 <= state < self.n_states):
             raise ModelError(f"{who}: state must be in 0..{self.n_states - 1}; got {state!r}.")
-        states = self.pair_state
-
-        def where(i: int) -> str:
-            return f"[s={states[i]}, a={self.action[i]}]"
-
         keys = box_checks.keys(self.succ_ptr, self.succ, self.n_states)
         wanted = np.arange(self.n_pairs) * self.n_states + state
         at = np.searchsorted(keys, wanted)
@@ -333,13 +293,13 @@ class BoundedMDP(PairTable):
         checks.reject(
             who,
             high[here] < eta,
-            lambda i: f"p_high{where(i)}[s'={state}]",
+            lambda i: f"p_high{self.where(i)}[s'={state}]",
             f"must be at least eta = {eta:g}",
             high[here],
             "Use a smaller eta.",
         )
         low[here] = np.maximum(low[here], eta)
-        low, high, rest = box_checks.with_mass(who, ptr, low, high, self.rest_high, self.n_states, where)
+        low, high, rest = box_checks.with_mass(who, ptr, low, high, self.rest_high, self.n_states, self.where)
         return replace(self, succ_ptr=ptr, succ=succ, p_low=low, p_high=high, rest_high=rest)
 
     def save(self, path: str | os.PathLike[str]) -> None:

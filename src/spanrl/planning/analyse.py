@@ -46,7 +46,7 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
     kind = classify(mdp)
     optimum = _exactly(mdp, kind) if kind == "multichain" or solves_directly(mdp) else None
     if optimum is None:
-        solution = solve(mdp, tol=_TOL * unit(mdp.reward), method="modified-policy-iteration")
+        solution = solve(mdp, tol=_TOL * unit(mdp.reward))
         optimum = OptimalPolicy(solution.policy, np.full(mdp.n_states, solution.gain), solution.bias)
     gains, bias, policy = optimum.gain, optimum.bias, optimum.policy
     gain = None if kind == "multichain" else float(gains.mean())

@@ -2,8 +2,8 @@
 
 With recurrent classes C and the stationary distribution μ_C of each: g is μ_Cᵀr on C, and on transient states the mean of the gains of
 the classes reached. The bias is the solution of h = r − g + Ph with μ_Cᵀh = 0 on every class, which is P*h = 0: the bias proper
-(Puterman 1994, App. A). Small chains are solved directly; large ones by sweeps that end with a residual of at most 1e-10 of the rewards'
-range, or raise.
+(Puterman 1994, App. A). Small chains, and large ones whose states can be ordered in a narrow band, are solved directly and the residual
+is checked; the others by sweeps that end with a residual of at most 1e-11 of the rewards' range, or raise.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class Iteration:
         """Alternate one full sweep with sweeps over the actions it chose, as long as that halves the bracket now and then."""
         best, since = inf, 0
         while not self.over and since <= _PATIENCE:
-            choice = self.problem.best(self.v, tol=self.tol)
+            choice = self.problem.best(self.v, most=self.tol / 10)
             if self._test(choice.value):
                 return
             since = 0 if self.width <= best / 2 else since + 1

@@ -134,24 +134,24 @@ def decide(
     *,
     policy: str = "mixture",
     sense: str = "optimistic",
-    tol: float = inf,
+    tie: float = inf,
     problem: Problem | None = None,
     who: str = "span_greedy",
 ) -> SpanGreedy:
-    """Compute G_c v. ``problem`` saves laying out the model again; ``tol`` keeps ties well below the accuracy of a solver."""
+    """Compute G_c v. ``problem`` saves laying out the model again; no tie is wider than ``tie``."""
     if policy not in ("mixture", "greedy"):
         raise OptionError(f"{who}: policy must be 'mixture' or 'greedy'; got {policy!r}.")
     bound = checks.span_bound(who, c)
     problem = problem or prepare(model, sense, who)
     vector = checks.vector(who, "v", v, problem.n_states).copy()
-    best = problem.best(vector, tol=tol)
+    best = problem.best(vector, most=tie)
     ceiling = best.value.min() + bound
     margin = max(_ROUNDING * float(np.ptp(best.value)), NOISE * float(np.abs(best.value).max()))
     truncated = best.value > ceiling + margin
     lowest, least = problem, best
     if truncated.any():
         lowest = prepare(model, "pessimistic", who)
-        least = lowest.best(vector, sign=-1.0, tol=tol)
+        least = lowest.best(vector, sign=-1.0, most=tie)
     high, low = best.at_pair, least.at_pair
     feasible = ~truncated | (least.value <= ceiling + margin)
     weight = np.zeros(problem.n_states)

@@ -69,7 +69,7 @@ def policy_iteration(mdp: MDP, v: Vector | None = None) -> OptimalPolicy:
         v = np.zeros(mdp.n_states)
         sweeps = min(_WARM_SWEEPS, max(200, _WARM_ENTRIES // mdp.succ.size))
         Iteration(centred, v, inf, _WARM_TOL * scale, 0, None, None, sweeps).run(adapt=False)
-    pairs = centred.best(v, tol=_WARM_TOL * scale).pair
+    pairs = centred.best(v, most=_WARM_TOL * scale).pair
     for _ in range(_MAX_POLICIES):
         gain, bias = chain_gain_bias(*centred.chain(pairs, v))
         improved = _improve(mdp, centred, pairs, gain, bias, scale)

@@ -23,7 +23,7 @@ Vector = NDArray[np.float64]
 TIE = 1e-10
 """Values of a state this close, in units of the spread of all values, are ties: the lowest action wins."""
 
-NOISE = 1e-14
+NOISE = 2e-15
 """Relative rounding error that a value may have."""
 
 _EMPTY = frozen(np.empty(0), np.float64)
@@ -68,13 +68,13 @@ class Problem:
         pair_values(self.arrays, self.reward, self.sign, self.workspace, v, q)
         return q
 
-    def best(self, v: Vector, sign: float = 1.0, tol: float = np.inf) -> Choice:
+    def best(self, v: Vector, sign: float = 1.0, most: float = np.inf) -> Choice:
         """Return the maximum over the actions of each state and the lowest action that attains it (sign −1: the minimum).
 
-        Ties are values within 1e-10 of the spread of all values, and within a tenth of ``tol``.
+        Ties are values within 1e-10 of the spread of all values, and within ``most``.
         """
         q, pair = self.values(v), np.empty(self.n_states, dtype=np.int64)
-        tie = max(min(TIE * float(np.ptp(q)), tol / 10), NOISE * float(np.abs(q).max()))
+        tie = max(min(TIE * float(np.ptp(q)), most), NOISE * float(np.abs(q).max()))
         best_pairs(self.arrays.pair_ptr, q, sign, tie, pair)
         top = np.maximum.reduceat(sign * q, self.arrays.pair_ptr[:-1])
         return Choice(sign * top, pair, q[pair])

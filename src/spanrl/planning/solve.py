@@ -209,7 +209,10 @@ def _real(value: object) -> float:
 
 
 def _solution(model: Model, iteration: Iteration, c: float, policy: str, sense: str) -> Solution:
-    rule = decide(model, iteration.v, c, policy=policy, sense=sense, tol=iteration.tol, problem=iteration.problem)
+    room = max(
+        iteration.tol - iteration.width, 0.0
+    )  # with ties no wider than this the policy keeps its promise exactly
+    rule = decide(model, iteration.v, c, policy=policy, sense=sense, tie=room, problem=iteration.problem)
     bias = iteration.v - iteration.v[iteration.s_ref]
     return Solution(
         policy=rule.policy,
