@@ -32,6 +32,20 @@ _HOME = {
     "make": "envs.registry",
     "list_envs": "envs.registry",
     "register_env": "envs.registry",
+    "ProblemInfo": "models.info",
+    "SCAL": "agents.scal",
+    "UCRL": "agents.ucrl",
+    "UCRL2": "agents.ucrl2",
+    "make_agent": "agents.registry",
+    "list_agents": "agents.registry",
+    "register_agent": "agents.registry",
+    "streams": "streams",
+    "simulate": "learning.simulate",
+    "learn": "learning.learn",
+    "Run": "learning.run",
+    "regret_bound": "learning.bound",
+    "check_env": "learning.check",
+    "check_agent": "learning.check",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604

@@ -6,6 +6,7 @@
     ├── InputError (also ValueError)      something given to us breaks a rule
     │   ├── ModelError                    a model, policy or vector is not what it must be
     │   │   └── ModelFileError            a file is damaged, of another format, or no model at all
+    │   ├── RunFileError                  a saved run is damaged, of another format version, or none at all
     │   ├── OptionError                   an option has a value that is not allowed
     │   └── UnknownNameError              no environment, parameter, … of that name; suggests the nearest
     ├── NotConvergedError                 carries the partial ``solution``
@@ -39,6 +40,10 @@ class ModelFileError(ModelError):
     """A file is damaged, of another format version, or not a model."""
 
 
+class RunFileError(InputError):
+    """A saved run is damaged, of another format version, or none at all."""
+
+
 class OptionError(InputError):
     """An option has a value that is not allowed."""
 
@@ -50,8 +55,8 @@ class UnknownNameError(InputError):
 class NotConvergedError(SpanrlError):
     """The solver stopped before its certificate closed; ``solution`` holds what it had."""
 
-    def __init__(self, message: str, solution: Solution) -> None:
-        """Keep the partial ``solution`` beside the message."""
+    def __init__(self, message: str, solution: Solution | None) -> None:
+        """Keep the partial ``solution``, if there is one, beside the message."""
         super().__init__(message, solution)  # both, so that the error survives a way between processes
         self.solution = solution
 

@@ -81,14 +81,12 @@ def format_value(value: Value) -> str:
 
 
 def canonical(name: str, parameters: Mapping[str, Value], defaults: Mapping[str, Value]) -> str:
-    """Return the canonical text form: only what differs from ``defaults``, in their order.
+    """Return the canonical text form: what has no default, and what differs from its default, in order of declaration.
 
     >>> canonical("riverswim", {"n_states": 6, "variant": "osband"}, {"variant": "strehl", "n_states": 6})
     'riverswim[variant=osband]'
     """
-    given = [
-        f"{key}={format_value(parameters[key])}"
-        for key in defaults
-        if parameters.get(key, defaults[key]) != defaults[key]
-    ]
+    required = [key for key in parameters if key not in defaults]
+    changed = [key for key in defaults if parameters.get(key, defaults[key]) != defaults[key]]
+    given = [f"{key}={format_value(parameters[key])}" for key in required + changed]
     return f"{name}[{','.join(given)}]" if given else name

@@ -105,7 +105,7 @@ class TestMake:
             make("three-state", delta=None)
         with pytest.raises(OptionError, match="variant must be a word"):
             make("riverswim", variant="a b")
-        with pytest.raises(OptionError, match="make: the environment must be a text such as 'two-state'; got 3"):
+        with pytest.raises(OptionError, match="make: takes a text such as name\\[key=value\\]; got 3"):
             make(3)
 
 
@@ -167,7 +167,7 @@ class TestRegisterEnv:
         ],
     )
     def test_every_parameter_needs_a_plain_default(self, factory):
-        with pytest.raises(OptionError, match=r"mine: every parameter of the factory must be a keyword .*'n' is not"):
+        with pytest.raises(OptionError, match=r"mine: every parameter must be a keyword .*'n' is not"):
             register_env("mine", factory, summary="No.")
         assert "mine" not in [entry.name for entry in list_envs()]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spanrl.envs.env import Env, Outcome
-from spanrl.envs.options import require
+from spanrl.options import require
 
 
 def nonfeasible() -> Env:

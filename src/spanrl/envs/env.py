@@ -17,17 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spanrl.envs.options import one_of
+from spanrl.options import one_of
 from spanrl.errors import ModelError
 from spanrl.models import checks
 from spanrl.models.checks import ROUNDING, Array, frozen
 from spanrl.models.mdp import MDP
 from spanrl.names import Value
+
+if TYPE_CHECKING:
+    from spanrl.kernels.sampling import Sampler
 
 FIXED, BERNOULLI = 0, 1
 _ARRAYS = ("out_ptr", "out_prob", "out_succ", "out_reward", "out_law")
@@ -151,6 +155,39 @@ class Env:
         columns = (self.out_prob, self.out_succ, self.out_reward, self.out_law)
         return [Outcome(*row) for row in zip(*(column[part].tolist() for column in columns), strict=True)]
 
+    def reset(self, rng: np.random.Generator) -> int:
+        """Draw a start state. A single one costs no random number."""
+        states = np.flatnonzero(self.mdp.start)
+        if states.size == 1:
+            return int(states[0])
+        upper = np.cumsum(self.mdp.start[states])
+        return int(states[np.searchsorted(upper[:-1], rng.random(), side="right")])
+
+    def step(self, state: int, action: int, rng: np.random.Generator) -> tuple[float, int]:
+        """Draw what an available action brings: (reward, next state). One 64-bit number of ``rng`` a step, as :func:`spanrl.learn` takes."""
+        from spanrl.kernels.sampling import draw
+
+        word = rng.integers(0, 2**64 - 1, dtype=np.uint64, endpoint=True)
+        drawn = draw(self.sampler, self.mdp.pair(state, action), word)
+        return float(self.sampler.reward[drawn]), int(self.sampler.succ[drawn])
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """The outcomes with Bernoulli rewards split in two, and the tables to draw from them."""
+        from spanrl.kernels.sampling import Sampler, build_slots
+
+        ptr, prob, succ, reward = self._realised
+        return Sampler(ptr, succ, reward, *(frozen(table, table.dtype) for table in build_slots(ptr, prob, succ)))
+
+    @property
+    def outcome_probs(self) -> NDArray[np.float64]:
+        """The probabilities of the outcomes of :attr:`sampler`."""
+        return self._realised[1]
+
+    @cached_property
+    def _realised(self) -> tuple[Array, Array, Array, Array]:
+        return _realised(self)
+
     def __eq__(self, other: object) -> bool:
         """Equal when the MDP and the outcome table are equal, whatever the info says."""
         if not isinstance(other, Env):
@@ -212,6 +249,30 @@ def _canonical(ptr: Array, prob: Array, succ: Array, reward: Array, law: Array) 
     pair, succ, reward, law = (column[first] for column in (pair, succ, reward, law))
     ptr = np.concatenate(([0], np.cumsum(np.bincount(pair, minlength=n_pairs))))
     return ptr, prob / _totals(ptr, prob)[pair], succ, reward, law
+
+
+def _realised(env: Env) -> tuple[Array, Array, Array, Array]:
+    """Return (ptr, prob, succ, reward) of what can really happen, sorted by (pair, reward, successor), equal outcomes added up."""
+    mdp = env.mdp
+    pair = np.repeat(np.arange(mdp.n_pairs), np.diff(env.out_ptr))
+    random = env.out_law == BERNOULLI
+    share = (env.out_reward - mdp.r_min) / (mdp.r_max - mdp.r_min)
+    prob = np.concatenate((np.where(random, env.out_prob * share, env.out_prob), (env.out_prob * (1 - share))[random]))
+    reward = np.concatenate((np.where(random, mdp.r_max, env.out_reward), np.full(random.sum(), mdp.r_min)))
+    pair, succ = (np.concatenate((column, column[random])) for column in (pair, env.out_succ))
+    order = np.lexsort((succ, reward, pair))
+    order = order[prob[order] > 0]
+    pair, prob, succ, reward = (column[order] for column in (pair, prob, succ, reward))
+    first = np.ones(pair.size, dtype=bool)
+    first[1:] = (np.diff(pair) != 0) | (np.diff(reward) != 0) | (np.diff(succ.astype(np.int64)) != 0)
+    prob = np.bincount(np.cumsum(first) - 1, weights=prob)
+    ptr = np.concatenate(([0], np.cumsum(np.bincount(pair[first], minlength=mdp.n_pairs))))
+    return (
+        frozen(ptr, np.int64),
+        frozen(prob, np.float64),
+        frozen(succ[first], np.uint32),
+        frozen(reward[first] + 0.0, np.float64),
+    )
 
 
 def _totals(ptr: Array, prob: Array) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spanrl.envs.env import Env, Outcome
-from spanrl.envs.options import one_of
+from spanrl.options import one_of
 from spanrl.errors import OptionError
 
 ACTIONS = ("right", "down", "left", "up", "stay", "collect gold", "buy key", "buy armour")

@@ -6,15 +6,13 @@ form; the modules of the built-in environments are imported when they are first 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
-from spanrl import names
+from spanrl import names, parameters
 from spanrl.envs.env import Env, EnvInfo
-from spanrl.envs.options import require, typed
 from spanrl.errors import OptionError
 from spanrl.names import Value
 
@@ -67,13 +65,6 @@ _BUILT_IN = (
 )
 
 
-class Parameter(NamedTuple):
-    """The declared type and default of a parameter."""
-
-    kind: type[Value]
-    default: Value
-
-
 @dataclass(frozen=True)
 class EnvEntry:
     """A registered environment: what :func:`list_envs` shows."""
@@ -92,40 +83,36 @@ class EnvEntry:
         return built_in
 
     @property
-    def parameters(self) -> dict[str, Parameter]:
+    def parameters(self) -> dict[str, parameters.Parameter]:
         """The parameters of the factory, in order of declaration."""
-        return _parameters(self.name, self.load())
+        return parameters.declared(self.name, self.load())
 
     @property
     def defaults(self) -> dict[str, Value]:
         """The default of each parameter, in order of declaration."""
-        return {key: parameter.default for key, parameter in self.parameters.items()}
+        return parameters.defaults(self.parameters)
 
 
 _ENTRIES = {name: EnvEntry(name, summary, source, where) for name, where, source, summary in _BUILT_IN}
 
 
-def make(name: str, /, **parameters: Any) -> Env:
+def make(name: str, /, **given: Any) -> Env:
     """Make an environment from its text form or its name and parameters.
 
     Args:
         name: ``name`` or ``name[key=value,…]``.
-        parameters: further parameters; a key may be given in one of the two places.
+        given: further parameters; a key may be given in one of the two places.
 
     >>> make("three-state[delta=0.01]") == make("three-state", delta=0.01)
     True
     >>> make("riverswim", n_states=6, variant="osband").info.id
     'riverswim[variant=osband]'
     """
-    require(isinstance(name, str), "make", "the environment must be a text such as 'two-state'", name, "Give its name.")
-    bare, given = names.parse(name)
-    twice = sorted(given.keys() & parameters.keys())
-    if twice:
-        raise OptionError(f"make: {twice[0]!r} is given in the text {name!r} and as a keyword. Give it once.")
+    bare, given = parameters.split("make", name, given)
     if bare not in _ENTRIES:
         raise names.unknown("make", "environment", bare, _ENTRIES)
     entry = _ENTRIES[bare]
-    values = _values(entry, given | parameters)
+    values = parameters.values(bare, entry.parameters, given)
     env = entry.load()(**values)
     if not isinstance(env, Env):
         raise OptionError(f"{bare}: the factory must return an Env; got {type(env).__name__}. Try Env.from_mdp.")
@@ -152,43 +139,10 @@ def register_env(name: str, factory: Factory, *, summary: str, source: str = "")
         summary: one sentence.
         source: where the environment was published.
     """
-    if not isinstance(name, str) or not callable(factory):
-        raise OptionError(
-            f"register_env: takes a name and a function that returns an Env; got {name!r} and {factory!r}."
-        )
-    if names.parse(name) != (name, {}):
-        raise OptionError(f"register_env: a name must be a word of [A-Za-z0-9_.-]; got {name!r}. Drop the brackets.")
-    if name in _ENTRIES:
-        raise OptionError(f"register_env: {name!r} is registered already. Choose another name.")
-    _parameters(name, factory)
+    if not callable(factory):
+        raise OptionError(f"register_env: takes a name and a function that returns an Env; got {factory!r}.")
+    parameters.check_new_name("register_env", name, _ENTRIES)
+    without = [key for key, parameter in parameters.declared(name, factory).items() if parameter.default is None]
+    if without:
+        raise OptionError(f"{name}: every parameter of an environment has a default; {without[0]!r} has none.")
     _ENTRIES[name] = EnvEntry(name, summary, source, factory)
-
-
-def _values(entry: EnvEntry, given: dict[str, Any]) -> dict[str, Value]:
-    """Return the value of every parameter: those given, checked for their type, and the defaults of the rest."""
-    declared = entry.parameters
-    for key in given:
-        if key not in declared:
-            raise names.unknown(entry.name, "parameter", key, declared)
-    return {
-        key: typed(entry.name, key, given[key], parameter.kind) if key in given else parameter.default
-        for key, parameter in declared.items()
-    }
-
-
-def _parameters(name: str, factory: Factory) -> dict[str, Parameter]:
-    """Read parameters, types and defaults from the signature of ``factory``."""
-    kinds: dict[str, type[Value]] = {"bool": bool, "int": int, "float": float, "str": str}
-    out = {}
-    for key, parameter in inspect.signature(factory).parameters.items():
-        # annotations are strings where the factory's module postpones their evaluation
-        annotation = getattr(parameter.annotation, "__name__", parameter.annotation)
-        kind = kinds.get(annotation) or kinds.get(type(parameter.default).__name__)
-        by_keyword = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        if kind is None or not by_keyword or parameter.default is parameter.empty:
-            raise OptionError(
-                f"{name}: every parameter of the factory must be a keyword with a default of type bool, int, float or "
-                f"str; {key!r} is not. Give it such a default."
-            )
-        out[key] = Parameter(kind, typed(name, key, parameter.default, kind))
-    return out

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from spanrl.envs.env import Env, Outcome
-from spanrl.envs.options import one_of, require
+from spanrl.options import one_of, require
 
 LEFT, RIGHT = 0, 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spanrl.envs.env import BERNOULLI, Env, Outcome
-from spanrl.envs.options import require
+from spanrl.options import require
 
 
 def three_state(delta: float = 0.005) -> Env:

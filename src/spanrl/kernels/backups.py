@@ -19,13 +19,13 @@ from spanrl.kernels.order import rank_states, sort_row
 
 
 @kernel
-def box_values(m, reward, sign, ws, q):
+def box_values(m, reward, sign, ws, pairs, q):
     """Set q(i) = r(i) + sign·max{pᵀw : p in box i}: lower ends first, then the slack to the best states that have room."""
     succ_ptr, slack, rests = m.succ_ptr, m.slack, m.rest
     keys, prefix, w, rank = ws.keys, ws.prefix, ws.w, ws.rank
     succ, low, room = ws.succ, ws.low, ws.room
     S, zero, one = np.uint64(keys.size), np.uint64(0), np.uint64(1)
-    for i in range(q.size):
+    for i in pairs:
         if slack[i] == FREE:
             q[i] = reward[i] + sign * keys[0]
             continue
@@ -72,12 +72,15 @@ def box_values(m, reward, sign, ws, q):
 
 
 @kernel
-def ball_values(m, reward, sign, ws, q):
+def ball_values(m, reward, sign, ws, pairs, q):
     """Set q(i) = r(i) + sign·max{pᵀw : p in ball i}: radius/2 to the best state, taken from the worst (Jaksch et al. 2010, Fig. 2)."""
     succ_ptr, slack, w = m.succ_ptr, m.slack, ws.w
     succ, low, room = ws.succ, ws.low, ws.room
     best, best_x, one = ws.order[0], ws.keys[0], np.uint64(1)
-    for i in range(q.size):
+    for i in pairs:
+        if slack[i] >= 1.0:  # all distributions
+            q[i] = reward[i] + sign * best_x
+            continue
         first, end = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + 1])
         for _ in range(2):
             total, last_x, last_s, in_order = 0.0, np.inf, np.uint32(0), True
@@ -121,13 +124,19 @@ def plain_backup(m, reward, v, out):
 
 
 @kernel
+def some_values(m, reward, sign, ws, pairs, q):
+    """Set q to the value of ``pairs``, and leave the others. The workspace must be ranked."""
+    if m.kind == BOX:
+        box_values(m, reward, sign, ws, pairs, q)
+    else:
+        ball_values(m, reward, sign, ws, pairs, q)
+
+
+@kernel
 def set_values(m, reward, sign, ws, v, q):
     """Set q [n_pairs] to the value of every pair of a box or ball model at v."""
     rank_states(sign, v, ws)
-    if m.kind == BOX:
-        box_values(m, reward, sign, ws, q)
-    else:
-        ball_values(m, reward, sign, ws, q)
+    some_values(m, reward, sign, ws, ws.pairs, q)
 
 
 @kernel

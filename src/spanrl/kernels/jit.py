@@ -22,7 +22,8 @@ import numba
 def cache_dir() -> Path | None:
     """Return the folder of the compiled kernels, made with mode 0700; None where it cannot be written."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    package = Path(__file__).parents[1]
+    for source in sorted((*package.glob("kernels/*.py"), *package.glob("confidence/*.py"))):
         digest.update(source.read_bytes())
     try:
         base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

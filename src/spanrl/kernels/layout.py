@@ -44,15 +44,21 @@ class Workspace(NamedTuple):
     low: Any  # float64 [n]
     room: Any  # float64 [n]
     q: Any  # float64 [n_pairs]  values of the pairs
+    pairs: Any  # int64 [n_pairs]  all pairs
 
 
 def workspace(m: Arrays) -> Workspace:
     """Allocate the workspace of a model (empty for a plain one)."""
-    f, u = np.empty(0), np.empty(0, dtype=np.uint32)
     if m.kind == PLAIN:
-        return Workspace(u, f, f, f, u, f, u, u, f, f, f)
-    S = m.pair_ptr.size - 1
-    room = m.room.copy() if m.kind == BOX else np.zeros(m.low.size)
+        return new_workspace(0, 0, 0)
+    out = new_workspace(m.pair_ptr.size - 1, m.succ_ptr.size - 1, m.succ.size)
+    out.succ[:], out.low[:], out.room[:] = m.succ, m.low, m.room if m.kind == BOX else 0.0
+    return out
+
+
+def new_workspace(n_states: int, n_pairs: int, n_listed: int) -> Workspace:
+    """Allocate a workspace with rows still to be written."""
+    S = n_states
     return Workspace(
         np.arange(S, dtype=np.uint32),
         np.empty(S),
@@ -61,8 +67,9 @@ def workspace(m: Arrays) -> Workspace:
         np.empty(S, dtype=np.uint32),
         np.empty(S),
         np.empty(S, dtype=np.uint32),
-        m.succ.copy(),
-        m.low.copy(),
-        room,
-        np.empty(m.succ_ptr.size - 1),
+        np.empty(n_listed, dtype=np.uint32),
+        np.empty(n_listed),
+        np.empty(n_listed),
+        np.empty(n_pairs),
+        np.arange(n_pairs),
     )

@@ -111,6 +111,16 @@ class SpanGreedy:
     _v: Vector
 
     @property
+    def pair(self) -> NDArray[np.int64]:
+        """The pair of the greedy action of each state."""
+        return self._best[1]
+
+    @property
+    def least_pair(self) -> NDArray[np.int64]:
+        """The pair of the minimal action of each state."""
+        return self._least[1]
+
+    @property
     def optimistic(self) -> ExtendedChain:
         """The extended decision rule: P̃ (scipy sparse [S, S]) and r̃ [S], so that L_{G_c v} v = r̃ + P̃v."""
         problem, pairs = self._best

@@ -1,22 +1,28 @@
-"""Figures, by matplotlib: each function draws on ``ax``, returns it, and neither shows nor saves."""
+"""Figures: what is drawn on ``ax`` comes back as Axes, a whole figure as Figure; nothing is shown or saved."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from spanrl.errors import MissingExtraError
+from spanrl.axes import BLUE, DARK_GREY, GREY, RED, new_axes, new_figure, tidy
 
 
-def new_axes() -> Any:
-    """Return fresh axes without touching a display."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("figures: matplotlib is not installed. Run: pip install 'spanrl[report]'.") from None
-    return Figure(figsize=(5.6, 3.6), dpi=160, layout="constrained").add_subplot()
+class Learning(Protocol):
+    """What a figure of learning needs of a :class:`spanrl.learning.run.Run`."""
+
+    @property
+    def t(self) -> NDArray[np.int64]:
+        """Return the measurement times."""
+
+    @property
+    def span(self) -> NDArray[np.float64]:
+        """Return the span of the optimistic bias at these times."""
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the regret."""
 
 
 def plot_gain_curve(
@@ -24,23 +30,38 @@ def plot_gain_curve(
 ) -> Any:
     """Draw g⁺(c), the price of a bound on the span; mark the optimal gain and sp(h*) where given."""
     ax = ax if ax is not None else new_axes()
-    ax.plot(np.asarray(span_bounds), np.asarray(gains), color="#1f5fa8", linewidth=2)
+    ax.plot(np.asarray(span_bounds), np.asarray(gains), color=BLUE, linewidth=2)
     if gain is not None:
-        ax.axhline(gain, color="#888888", linewidth=1, linestyle="--")
-        ax.annotate(f"g* = {gain:.4g}", (0.01, gain), xycoords=("axes fraction", "data"), va="bottom", color="#555555")
+        ax.axhline(gain, color=GREY, linewidth=1, linestyle="--")
+        ax.annotate(f"g* = {gain:.4g}", (0.01, gain), xycoords=("axes fraction", "data"), va="bottom", color=DARK_GREY)
     if span is not None:
-        ax.axvline(span, color="#c44536", linewidth=1, linestyle=":")
+        ax.axvline(span, color=RED, linewidth=1, linestyle=":")
         ax.annotate(
             f"sp(h*) = {span:.4g}",
             (span, 0.03),
             xycoords=("data", "axes fraction"),
             ha="right",
             rotation=90,
-            color="#c44536",
+            color=RED,
         )
     ax.set_xlabel("span bound c")
     ax.set_ylabel("certified gain g⁺(c)")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color="#e5e5e5", linewidth=0.6)
-    ax.set_axisbelow(True)
+    tidy(ax)
     return ax
+
+
+def plot_learning(run: Learning) -> Any:
+    """Return a figure of a learning run: its regret, and beside it the span of the optimistic bias on a logarithmic time axis."""
+    figure = new_figure(columns=2)
+    left, right = figure.subplots(1, 2)
+    run.plot(left)
+    figure.suptitle(left.get_title(), fontsize=left.title.get_fontsize())
+    left.set_title("")
+    right.plot(run.t, run.span, color=RED, linewidth=2)
+    right.set_xscale("log")
+    right.set_ylim(bottom=0.0)
+    right.margins(x=0.02)
+    right.set_xlabel("step t")
+    right.set_ylabel("span of the optimistic bias")
+    tidy(right)
+    return figure

@@ -1,4 +1,4 @@
-"""Checks of the options of environments: each rule once, each error one sentence."""
+"""Checks of the options of environments and agents: each rule once, each error one sentence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 from spanrl.errors import OptionError, SpanrlError
 from spanrl.names import Value, parse_value
 
-_WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: "a word of [A-Za-z0-9_.+-]"}
+Kind = type[Value] | tuple[type[Value], ...]
+
+_WANTED: dict[type[Value], str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a word of [A-Za-z0-9_.+-]"}
 
 
 def require(holds: bool, who: str, rule: str, came: object, remedy: str) -> None:
@@ -32,8 +34,8 @@ def one_of(who: str, name: str, value: object, allowed: Sequence[str]) -> None:
     require(value in allowed, who, f"{name} must be {' or '.join(allowed)}", value, f"Leave it out for {allowed[0]!r}.")
 
 
-def typed(who: str, name: str, value: Any, kind: type[Value]) -> Value:
-    """Return ``value`` as the declared ``kind`` (bool, int, float or str), or raise an OptionError.
+def typed(who: str, name: str, value: Any, kind: Kind) -> Value:
+    """Return ``value`` as the declared ``kind`` (bool, int, float or str, or the first that fits of several), or raise an OptionError.
 
     An integer is accepted where a float is declared, a float with an integer value where an int is, true and false only
     where a bool is.
@@ -41,6 +43,17 @@ def typed(who: str, name: str, value: Any, kind: type[Value]) -> Value:
     >>> typed("riverswim", "n_states", 1e2, int), typed("three-state", "delta", 0, float)
     (100, 0.0)
     """
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    for one in kinds:
+        out = _as(value, one)
+        if out is not None:
+            return out
+    wanted, types = " or ".join(_WANTED[one] for one in kinds), " or ".join(one.__name__ for one in kinds)
+    raise OptionError(f"{who}: {name} must be {wanted}; got {value!r}. Give {name} as {types}.")
+
+
+def _as(value: Any, kind: type[Value]) -> Value | None:
+    """Return ``value`` as ``kind``, None where it is not one."""
     if kind is bool and _is_bool(value):
         return bool(value)
     if kind is int and _is_number(value) and float(value).is_integer():
@@ -49,7 +62,7 @@ def typed(who: str, name: str, value: Any, kind: type[Value]) -> Value:
         return float(value) + 0.0  # -0.0 becomes 0.0, so that equal values have equal names
     if kind is str and _is_word(value):
         return str(value)
-    raise OptionError(f"{who}: {name} must be {_WANTED[kind]}; got {value!r}. Give {name} as {kind.__name__}.")
+    return None
 
 
 def _is_bool(value: Any) -> bool:

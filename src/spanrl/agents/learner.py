@@ -1,0 +1,189 @@
+"""The learner behind the optimistic agents: confidence set × operator × policy rule × episode rule.
+
+::
+
+    for episodes k = 1, 2, …
+        t_k ← steps done + 1;  N_k ← visits so far
+        M_k ← the region around what was seen, at time t_k
+        v, g ← T_c iterated on M_k until the gain bracket is (r_max − r_min)/√t_k wide (c = ∞: extended value iteration)
+        π_k ← the mixture (or the greedy action) of G_c v
+        play π_k until the pair about to be played has ν_k(s,a) ≥ max{1, N_k(s,a)}
+
+``act`` and ``observe`` take one step at a time; :func:`spanrl.learn` runs the same episodes in compiled code and hands the experience of
+an episode over at once. Both see the same numbers in the same order, so both make the same decisions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spanrl.confidence.regions import Region
+from spanrl.errors import InputError, OptionError
+from spanrl.kernels.counting import add_rewards, add_successors, list_successors
+from spanrl.models.bounded import BoundedMDP
+from spanrl.models.counts import Batch, Counts
+from spanrl.models.info import ProblemInfo
+from spanrl.models.policy import Policy
+from spanrl.planning.extended import ExtendedPlanner, Plan
+
+
+class Episode(NamedTuple):
+    """The record of one episode."""
+
+    start: int
+    gain: float
+    span: float
+    sweeps: int
+    deterministic: bool
+    gain_low: float
+    gain_high: float
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What makes an optimistic agent: its region, and how it plans on it."""
+
+    region: Region
+    span_bound: float = inf
+    mixture: bool = True
+    perturb: bool = False
+    best_of_both: bool = False
+    warm_start: bool = True
+
+
+class Learner:
+    """The state of an optimistic agent. Make one with ``agent.start(info, rng)``.
+
+    Attributes:
+        info: what it was told.
+        counts: what it has seen, up to the start of the episode under way.
+        t: steps done.
+        episode: the record of the episode under way; None before the first step.
+        plan: the policy of the episode, as pairs and weights.
+        seconds: spent planning.
+    """
+
+    def __init__(self, rules: Rules, info: ProblemInfo, rng: np.random.Generator) -> None:
+        """Start with nothing seen."""
+        self.rules, self.info, self.rng = rules, info, rng
+        self.counts = Counts.empty(info.n_pairs)
+        self.t, self.n_episodes, self.seconds = 0, 0, 0.0
+        self.episode: Episode | None = None
+        self.plan: Plan | None = None
+        self.left: NDArray[np.int64] = np.zeros(2 * info.n_states, dtype=np.int64)
+        self._planner = ExtendedPlanner(info, rules.region)
+        self._seen: dict[tuple[int, float, int], int] = {}
+        self._hand: _Hand | None = None
+        self._last: tuple[int, int] | None = None
+
+    def act(self, state: int) -> int:
+        """Return the action to play in ``state``; plan a new episode first where the rule says so."""
+        if isinstance(state, bool) or not isinstance(state, Integral) or not 0 <= state < self.info.n_states:
+            raise OptionError(f"act: the state must be in 0..{self.info.n_states - 1}; got {state!r} at step {self.t + 1}.")
+        if self._last is not None:
+            raise OptionError(f"act: step {self.t + 1} has no reward yet. Call observe(reward, next_state) first.")
+        if self._hand is None:
+            self._hand = self._begin_by_hand()
+        choice = self._draw(int(state))
+        if self._hand.left[choice] <= 0:
+            self._hand = self._begin_by_hand()
+            choice = self._draw(int(state))
+        self._last = choice, self._hand.pairs[choice]
+        return self._hand.actions[choice]
+
+    def observe(self, reward: float, next_state: int) -> None:
+        """Take the reward and the next state that the last action brought."""
+        if self._last is None or self._hand is None:
+            raise OptionError("observe: no action is waiting for its reward. Call act(state) first.")
+        step, info = self.t + 1, self.info
+        check_reward(reward, info, step)
+        if isinstance(next_state, bool) or not isinstance(next_state, Integral) or not 0 <= next_state < info.n_states:
+            raise OptionError(
+                f"observe: the next state must be in 0..{info.n_states - 1}; got {next_state!r} at step {step}."
+            )
+        choice, pair = self._last
+        key = pair, float(reward) + 0.0, int(next_state)
+        self._seen[key] = self._seen.get(key, 0) + 1
+        self._hand.left[choice] -= 1
+        self.t, self._last = step, None
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the episode under way."""
+        if self.plan is None:
+            raise OptionError("policy: there is no episode yet. Call act(state) first.")
+        return self.plan.policy(self.info)
+
+    def confidence_set(self) -> BoundedMDP:
+        """Return M_k, the set of plausible models of the episode under way."""
+        if self.episode is None:
+            raise OptionError("confidence_set: there is no episode yet. Call act(state) first.")
+        return self.rules.region.bounded(self.counts, self.episode.start, self.info)
+
+    def begin_episode(self, batch: Batch | None) -> None:
+        """Take in the experience of the last episode, and plan the next."""
+        begun = perf_counter()
+        if batch is not None:
+            self._take_in(batch)
+        start = self.t + 1
+        self.plan = plan = self._plan(start)
+        self.left = np.maximum(self.counts.n[plan.pairs], 1)
+        low, high = plan.gain_bounds
+        self.episode = Episode(start, (low + high) / 2, plan.span, plan.sweeps, not plan.mixes, low, high)
+        self.n_episodes += 1
+        self.seconds += perf_counter() - begun
+
+    def _plan(self, t: int) -> Plan:
+        rules = self.rules
+        options = {"span_bound": rules.span_bound, "mixture": rules.mixture}
+        if rules.perturb:
+            return self._planner.plan_perturbed(self.counts, t, **options)
+        return self._planner.plan(self.counts, t, **options, from_bias=rules.warm_start, plain=rules.best_of_both)
+
+    def _take_in(self, batch: Batch) -> None:
+        counts = self.counts
+        table = (counts.succ_ptr, counts.succ, counts.times)
+        if not add_successors(batch.pair, batch.succ, batch.times, *table):
+            counts.succ_ptr, counts.succ, counts.times = list_successors(batch.pair, batch.succ, *table)
+            add_successors(batch.pair, batch.succ, batch.times, counts.succ_ptr, counts.succ, counts.times)
+        add_rewards(batch.pair, batch.reward, batch.times, *counts.statistics())
+
+    def _begin_by_hand(self) -> _Hand:
+        self.begin_episode(Batch.from_dict(self._seen))
+        self._seen = {}
+        assert self.plan is not None
+        plan = self.plan
+        actions = self.info.action[plan.pairs]
+        return _Hand(plan.pairs.tolist(), plan.weight.tolist(), actions.tolist(), self.left.tolist())
+
+    def _draw(self, state: int) -> int:
+        assert self._hand is not None
+        weight = self._hand.weight[state]
+        return 2 * state + (weight > 0.0 and self.rng.random() < weight)
+
+
+class _Hand(NamedTuple):
+    """The plan as Python lists: what act and observe touch at every step."""
+
+    pairs: list[int]
+    weight: list[float]
+    actions: list[int]
+    left: list[int]
+
+
+def check_reward(reward: Any, info: ProblemInfo, step: int) -> None:
+    """Refuse a reward that is no number of [r_min, r_max], with its value and step."""
+    if not isinstance(reward, Real) or not info.r_min <= reward <= info.r_max:
+        raise InputError(
+            f"observe: the reward must lie in [{info.r_min:g}, {info.r_max:g}]; got {reward!r} at step {step}. "
+            "Declare the range of the rewards, r_min and r_max."
+        )
+
+

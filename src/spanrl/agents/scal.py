@@ -1,0 +1,75 @@
+"""SCAL (Fruit et al. 2018, Fig. 4): optimism with a bound c on the span of the bias."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from spanrl.agents.learner import Learner, Rules
+from spanrl.agents.options import check_level, check_scale
+from spanrl.confidence.regions import BernsteinBox
+from spanrl.models.info import ProblemInfo
+from spanrl.options import one_of, require
+from spanrl.streams import generator
+
+_LONG = 10**4
+
+
+@dataclass(frozen=True)
+class SCAL:
+    """Plan with ScOpt on the augmented Bernstein set: no iterate's span exceeds c.
+
+    Args:
+        span_bound: c ≥ 0, a bound on sp(h*); the regret bound needs c ≥ sp(h*).
+        delta: confidence level in (0, 1), or "rsqrt" for δ_k = 1/√t_k (the authors' program).
+        p_scale, r_scale: factors α_p, α_r inside the radii; 1 is the theory.
+        policy: in truncated states "mixture" (the paper) or "greedy" (keeps the regret bound).
+        perturb: η_k = min{1, r_max/(c t_k), min β_p(s,a,s̄)} and γ_k = 1 − η_k as in the theorem, from v₀ = 0. A solve then takes tens of
+            c·t_k sweeps: for short horizons. Off (default) is η_k = γ_k = 0, as in the paper's experiments.
+        best_of_both: run extended value iteration from 0 first and keep its policy if it converges before the span of an iterate exceeds c,
+            otherwise run ScOpt. (The end of the paper's SCAL section asks for the one of the two whose value has the smaller span; with
+            η = 0 and v₀ = 0 both iterate alike until the span exceeds c, so it is this.)
+        warm_start: start each planning at the last bias; False starts at 0 as the paper does.
+    """
+
+    span_bound: float
+    delta: float | str = 0.05
+    p_scale: float = 1.0
+    r_scale: float = 1.0
+    policy: str = "mixture"
+    perturb: bool = False
+    best_of_both: bool = False
+    warm_start: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        c = self.span_bound
+        numeric = isinstance(c, (int, float, np.integer, np.floating)) and not isinstance(c, bool)
+        require(numeric and c >= 0, "SCAL", "span_bound must be a number ≥ 0", c, "Give a bound on sp(h*).")
+        check_level("SCAL", self.delta)
+        check_scale("SCAL", "p_scale", self.p_scale)
+        check_scale("SCAL", "r_scale", self.r_scale)
+        one_of("SCAL", "policy", self.policy, ("mixture", "greedy"))
+        if self.perturb and c == inf:
+            require(False, "SCAL", "perturb needs a finite span_bound", c, "Leave perturb out.")
+
+    def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
+        """Return a learner for the problem."""
+        if self.perturb and info.horizon is not None and info.horizon > _LONG:
+            warnings.warn(
+                f"SCAL: perturb=True takes tens of c·t sweeps an episode; with a horizon of {info.horizon} that is slow. "
+                "Leave it out, as the paper's experiments do.",
+                stacklevel=2,
+            )
+        rules = Rules(
+            BernsteinBox(self.delta, self.p_scale, self.r_scale),
+            span_bound=float(self.span_bound),
+            mixture=self.policy == "mixture",
+            perturb=self.perturb,
+            best_of_both=self.best_of_both,
+            warm_start=self.warm_start,
+        )
+        return Learner(rules, info, generator("SCAL", rng))

@@ -1,0 +1,36 @@
+"""UCRL2 (Jaksch, Ortner & Auer 2010): Hoeffding intervals for rewards, an L1 ball for each transition distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spanrl.agents.learner import Learner, Rules
+from spanrl.agents.options import check_level
+from spanrl.confidence.regions import HoeffdingBall
+from spanrl.models.info import ProblemInfo
+from spanrl.streams import generator
+
+
+@dataclass(frozen=True)
+class UCRL2:
+    """UCRL2 as published: |r̃ − r̂| ≤ √(7 ln(2SAt/δ)/(2N⁺)), ‖p̃ − p̂‖₁ ≤ √(14 S ln(2At/δ)/N⁺), extended value iteration.
+
+    Args:
+        delta: confidence level in (0, 1), or "rsqrt" for δ_k = 1/√t_k.
+        warm_start: start each planning at the last bias; False starts at 0.
+
+    Differs from the paper: rewards are capped at r_max, and the iteration stops at sp ≤ (r_max − r_min)/√t, not <.
+    """
+
+    delta: float | str = 0.05
+    warm_start: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_level("UCRL2", self.delta)
+
+    def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
+        """Return a learner for the problem."""
+        return Learner(Rules(HoeffdingBall(self.delta), warm_start=self.warm_start), info, generator("UCRL2", rng))

@@ -1,0 +1,35 @@
+"""Figures of one look, by matplotlib, of which this module alone knows: no display is touched, nothing is shown or saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spanrl.errors import MissingExtraError
+
+BLUE, RED, GREY, DARK_GREY = "#1f5fa8", "#c44536", "#888888", "#555555"
+
+
+def new_figure(columns: int = 1) -> Any:
+    """Return an empty figure with room for ``columns`` panels side by side."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("figures: matplotlib is not installed. Run: pip install 'spanrl[report]'.") from None
+    figure: Any = Figure(figsize=(5.6 if columns == 1 else 4.8 * columns, 3.6), dpi=160, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.09, h_pad=0.06)  # inches; the default touches the edge of the page
+    return figure
+
+
+def new_axes() -> Any:
+    """Return the axes of a fresh figure with one panel."""
+    return new_figure().add_subplot()
+
+
+def tidy(ax: Any) -> None:
+    """Give ``ax`` the common look: two spines, a pale grid behind the lines, large numbers as multiples of a power of ten."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color="#e5e5e5", linewidth=0.6)
+    ax.set_axisbelow(True)
+    for name, scale in (("x", ax.get_xscale()), ("y", ax.get_yscale())):
+        if scale == "linear":  # other scales write powers of ten by themselves
+            ax.ticklabel_format(axis=name, style="sci", scilimits=(-4, 5), useMathText=True)

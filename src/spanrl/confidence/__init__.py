@@ -1,0 +1,1 @@
+"""From counts to sets of plausible models."""

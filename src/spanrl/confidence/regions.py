@@ -1,0 +1,146 @@
+"""Sets of plausible MDPs around what was seen: counts → box or L1 ball of every pair, compiled and sparse.
+
+A region is a rule, frozen, with its confidence level. :meth:`law` gives its numbers at a time t, from which :func:`fill_rows` writes the set of
+any pairs; :meth:`bounded` gives the whole as a checked ``BoundedMDP``. Rewards are kept in [r_min, r_max], so that the optimistic one is
+capped at r_max (paper, footnote in Sec. 6), and probabilities in [0, 1]; a pair never seen may be anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spanrl.confidence.radii import bernstein, hoeffding, weissman
+from spanrl.kernels.jit import kernel
+from spanrl.kernels.layout import BALL, BOX, FREE
+from spanrl.models.bounded import BoundedMDP
+from spanrl.models.counts import Counts
+from spanrl.models.info import ProblemInfo
+from spanrl.models.mdp import MDP
+
+
+class Law(NamedTuple):
+    """The numbers of a region at some time, as :func:`fill_rows` takes them."""
+
+    p_log: float
+    r_log: float
+    p_scale: float
+    r_scale: float
+    r_min: float
+    r_max: float
+    n_states: int
+
+
+class Ends(NamedTuple):
+    """What a region says of every pair: as in :class:`spanrl.kernels.layout.Arrays`, and the reward intervals."""
+
+    low: NDArray[np.float64]
+    room: NDArray[np.float64]
+    slack: NDArray[np.float64]
+    rest: NDArray[np.float64]
+    r_low: NDArray[np.float64]
+    r_high: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BernsteinBox:
+    """The paper's set: an interval for each reward and each transition probability (:func:`~spanrl.confidence.radii.bernstein`).
+
+    All successors never seen from a pair share the interval [0, (49/3) α b/max(1, N−1)].
+    """
+
+    delta: float | str = 0.05
+    p_scale: float = 1.0
+    r_scale: float = 1.0
+    kind = BOX
+
+    def law(self, t: int, info: ProblemInfo) -> Law:
+        """Return the numbers at time t: b = ln(2SAt/δ)."""
+        b = log(2 * info.n_states * info.max_actions * t / level(self.delta, t))
+        return Law(b, b, float(self.p_scale), float(self.r_scale), info.r_min, info.r_max, int(info.n_states))
+
+    def bounded(self, counts: Counts, t: int, info: ProblemInfo) -> BoundedMDP:
+        """Return the set at time t."""
+        ends = _fill_all(self.kind, self.law(t, info), counts)
+        table = (info.pair_state, info.action, counts.succ_ptr, counts.succ, ends.low, ends.low + ends.room)
+        return BoundedMDP.from_pairs(
+            *table, ends.rest, ends.r_low, ends.r_high, r_min=info.r_min, r_max=info.r_max, n_actions=info.n_actions
+        )
+
+
+@dataclass(frozen=True)
+class HoeffdingBall:
+    """UCRL2's set: an interval for each reward, an L1 ball for each transition distribution (Jaksch et al. 2010)."""
+
+    delta: float | str = 0.05
+    kind = BALL
+
+    def law(self, t: int, info: ProblemInfo) -> Law:
+        """Return the numbers at time t: ln(2At/δ) for transitions, ln(2SAt/δ) for rewards."""
+        S, A, delta = int(info.n_states), info.max_actions, level(self.delta, t)
+        return Law(log(2 * A * t / delta), log(2 * S * A * t / delta), 1.0, 1.0, info.r_min, info.r_max, S)
+
+    def bounded(self, counts: Counts, t: int, info: ProblemInfo) -> BoundedMDP:
+        """Return the set at time t. A pair never seen has its centre, of no meaning, at state 0 and radius 2."""
+        ends = _fill_all(self.kind, self.law(t, info), counts)
+        unseen = counts.n == 0
+        at = counts.succ_ptr[:-1][unseen]
+        ptr = counts.succ_ptr + np.concatenate(([0], np.cumsum(unseen)))
+        succ, low = np.insert(counts.succ, at, 0), np.insert(ends.low, at, 1.0)
+        nothing = np.zeros(info.n_pairs)
+        centre = MDP.from_pairs(info.pair_state, info.action, ptr, succ, low, nothing, n_actions=info.n_actions)
+        radius = np.minimum(2 * ends.slack, 2.0)
+        return BoundedMDP.l1_ball(centre, radius, ends.r_low, ends.r_high, r_min=info.r_min, r_max=info.r_max)
+
+
+Region = BernsteinBox | HoeffdingBall
+
+
+def level(delta: float | str, t: int) -> float:
+    """Return δ, or with "rsqrt" δ_k = 1/√t_k as the authors' program had it."""
+    return 1.0 / sqrt(t) if isinstance(delta, str) else float(delta)
+
+
+def new_ends(n_pairs: int, n_listed: int) -> Ends:
+    """Allocate the arrays of a set."""
+    return Ends(*(np.empty(n_listed) for _ in range(2)), *(np.empty(n_pairs) for _ in range(4)))
+
+
+def _fill_all(kind: int, law: Law, counts: Counts) -> Ends:
+    ends = new_ends(counts.n_pairs, counts.succ.size)
+    fill_rows(kind, law, np.arange(counts.n_pairs), *counts.statistics(), counts.succ_ptr, counts.times, *ends)
+    return ends
+
+
+@kernel
+def fill_rows(kind, law, pairs, n, r_mean, r_sq, succ_ptr, times, low, room, slack, rest, r_low, r_high):
+    """Write the sets of ``pairs``. ``law`` is what :meth:`law` of the region gives."""
+    p_log, r_log, p_scale, r_scale, r_min, r_max, S = law
+    for i in pairs:
+        N = n[i]
+        if N == 0:
+            slack[i], rest[i], r_low[i], r_high[i] = (FREE if kind == BOX else 1.0), 1.0, r_min, r_max
+            continue
+        if kind == BOX:
+            radius = bernstein(r_sq[i] / (N - 1) if N > 1 else 0.0, N, r_log, r_scale, r_max - r_min)
+        else:
+            radius = hoeffding(N, r_log, r_max - r_min)
+        r_low[i], r_high[i] = max(r_min, r_mean[i] - radius), min(r_max, r_mean[i] + radius)
+        if kind == BALL:
+            slack[i] = weissman(N, S, p_log) / 2.0
+            for j in range(succ_ptr[i], succ_ptr[i + 1]):
+                low[j], room[j] = times[j] / N, 0.0
+            continue
+        rest[i] = min(1.0, bernstein(0.0, N, p_log, p_scale, 1.0))
+        total = 0.0
+        for j in range(succ_ptr[i], succ_ptr[i + 1]):
+            p = times[j] / N
+            beta = bernstein(p * (1.0 - p), N, p_log, p_scale, 1.0)
+            low[j] = max(0.0, p - beta)
+            room[j] = min(1.0, p + beta) - low[j]
+            total += low[j]
+        slack[i] = FREE if rest[i] >= 1.0 else max(0.0, 1.0 - total)  # every other radius is larger than that of the rest

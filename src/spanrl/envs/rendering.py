@@ -1,0 +1,67 @@
+"""Environments as text: a picture of the current state, for people; nothing here draws or changes a state."""
+
+from __future__ import annotations
+
+from spanrl.envs import knight_quest as kq
+from spanrl.envs.env import Env
+from spanrl.models.mdp import MDP
+
+MOST_LINES = 40
+"""At most so many states are listed, those around the current one."""
+
+
+def describe(env: Env, state: int, action: int | None = None, reward: float | None = None) -> str:
+    """Show ``state`` as text, and the action and reward that led to it (None: the process has just begun).
+
+    Knight Quest is drawn as its grid: K knight, D dragon, P princess, T town, G gold mine. Every other environment is
+    a list of its states, at most 40 of them, with ``>`` before the current one. What a name holds that cannot be
+    printed on a line is shown as Python escapes it.
+
+    >>> from spanrl import make
+    >>> print(describe(make("two-state"), 1, 0, 0.0))
+      s0
+    > s1
+    last action: a0, reward 0
+    """
+    picture = _grid(kq.state_tuple(state)) if _is_knight_quest(env.mdp, state) else _listing(env.mdp, state)
+    return "\n".join((*picture, _last(env.mdp, action, reward)))
+
+
+def _is_knight_quest(mdp: MDP, state: int) -> bool:
+    """Tell by size and names, so that any model of the game is drawn and no other, whatever it is called."""
+    same_size = mdp.n_states == 360 and mdp.action_names == kq.ACTIONS
+    return same_size and mdp.state_label(state) == str(kq.state_tuple(state))
+
+
+def _grid(state: kq.State) -> list[str]:
+    """Draw the cells, each with all that is in it, and list what the knight owns."""
+    letters = dict.fromkeys(((row, col) for row in range(kq.SIZE) for col in range(kq.SIZE)), "")
+    dragon, knight = kq.DRAGON_CELLS[state.dragon], (state.row, state.col)
+    for cell, letter in ((kq.PRINCESS, "P"), (kq.TOWN, "T"), (kq.MINE, "G"), (dragon, "D"), (knight, "K")):
+        letters[cell] += letter
+    rows = [" ".join((letters[row, col] or ".").ljust(2) for col in range(kq.SIZE)).rstrip() for row in range(kq.SIZE)]
+    goods = {"gold": state.gold, "key": state.owned & kq.KEY, "armour": state.owned & kq.ARMOUR}
+    return [*rows, f"the knight owns: {', '.join(name for name, has in goods.items() if has) or 'nothing'}"]
+
+
+def _listing(mdp: MDP, state: int) -> list[str]:
+    """List the states one a line, the current one marked."""
+    first = max(0, min(state - MOST_LINES // 2, mdp.n_states - MOST_LINES))
+    last = min(mdp.n_states, first + MOST_LINES)
+    lines = [f"{'>' if s == state else ' '} {_printable(mdp.state_label(s))}" for s in range(first, last)]
+    above = [f"  … {first} more"] if first else []
+    below = [f"  … {mdp.n_states - last} more"] if last < mdp.n_states else []
+    return above + lines + below
+
+
+def _last(mdp: MDP, action: int | None, reward: float | None) -> str:
+    """Name the last action and its reward."""
+    if action is None or reward is None:
+        return "last action: none"
+    name = mdp.action_names[action] if mdp.action_names else str(action)
+    return f"last action: {_printable(name)}, reward {reward:g}"
+
+
+def _printable(name: str) -> str:
+    """Return ``name`` as it can stand on a line: control characters and the like escaped."""
+    return name if name.isprintable() else repr(name)[1:-1]

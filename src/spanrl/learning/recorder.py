@@ -1,0 +1,70 @@
+"""Collect the measurements of a run while it goes on, so that it can be cut off at any moment."""
+
+from __future__ import annotations
+
+from math import nan
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from spanrl.agents.learner import Episode
+from spanrl.learning.run import AUDIT, CURVE, EPISODES, Run
+from spanrl.learning.times import measurement_times
+from spanrl.models.mdp import MDP
+
+
+class Recorder:
+    """The rows of the curve and of the episodes so far."""
+
+    def __init__(self, horizon: int, points: int, gain: float | None, mdp: MDP | None, audit: bool) -> None:
+        """Measure up to ``horizon``; g* and the model, where known, belong to the measuring side alone."""
+        self.horizon, self.gain, self._mdp, self._audit = horizon, gain, mdp, audit
+        self._times = [*measurement_times(horizon, points).tolist(), horizon + 1]
+        self._begun = perf_counter()
+        self._rows: list[tuple[int, float, float, float, float, int]] = []
+        self._episodes: list[tuple[Any, ...]] = []
+        self._now: tuple[int, float, float] = (0, 0.0, 0.0)
+        self._episode: tuple[float, int] = (nan, 0)
+
+    @property
+    def next_time(self) -> int:
+        """The next time to measure at."""
+        return self._times[len(self._rows)]
+
+    def begin(self, learner: Any) -> None:
+        """Record the episode that a learner has just begun."""
+        episode: Episode = learner.episode
+        row: tuple[Any, ...] = (episode.start, episode.gain, episode.span, episode.sweeps, episode.deterministic)
+        if self._audit:
+            assert self._mdp is not None
+            inside = learner.confidence_set().contains(self._mdp)
+            row = (*row, inside, episode.gain_low, episode.gain_high)
+        self._episodes.append(row)
+        self._episode = episode.span, len(self._episodes)
+
+    def reach(self, t: int, reward: float, expected: float) -> None:
+        """Say how far the run is: the reward received and Σ r(s,a) after t steps. Call it at least at every measurement time."""
+        self._now = t, reward, expected
+        if t == self.next_time:
+            self._rows.append(self._row())
+
+    def _row(self) -> tuple[int, float, float, float, float, int]:
+        t, reward, expected = self._now
+        best = t * self.gain if self.gain is not None else nan
+        return t, reward, best - reward, best - expected, *self._episode
+
+    def run(self, meta: dict[str, Any], seconds: dict[str, float], interrupted: bool) -> Run:
+        """Return what was recorded; a run that was cut off ends with what it had reached."""
+        rows = self._rows
+        if self._now[0] > (rows[-1][0] if rows else 0):
+            rows = [*rows, self._row()]
+        curve = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.empty(0) for _ in CURVE]
+        columns = EPISODES | AUDIT if self._audit else EPISODES
+        table = zip(*self._episodes, strict=True) if self._episodes else ((),) * len(columns)
+        episodes = {
+            name: np.array(values, dtype=kind) for (name, kind), values in zip(columns.items(), table, strict=True)
+        }
+        total = {**seconds, "total": perf_counter() - self._begun}
+        typed = [column.astype(kind) for column, kind in zip(curve, CURVE.values(), strict=True)]
+        return Run(*typed, episodes, {**meta, "interrupted": interrupted, "seconds": total})

@@ -1,0 +1,19 @@
+"""When a run is measured."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def measurement_times(horizon: int, points: int) -> NDArray[np.int64]:
+    """Return the integers nearest 10^(i/points), ``points`` a decade, up to the horizon, and the horizon itself.
+
+    A longer horizon only adds to them.
+
+    >>> measurement_times(20, 4).tolist()
+    [1, 2, 3, 6, 10, 18, 20]
+    """
+    last = int(np.ceil(np.log10(horizon) * points)) + 1
+    times = np.rint(10.0 ** (np.arange(last + 1) / points)).astype(np.int64)
+    return np.unique(np.append(times[times <= horizon], horizon))

@@ -1,0 +1,163 @@
+"""Where a learner learns: an environment of ours, or one of Gymnasium, behind one small interface for driving it step by step.
+
+A step returns (reward, next state, state to go on from). The last two differ after Gymnasium's ``truncated``, which only resets: the jump is no
+transition. After ``terminated`` the process continues at the reset state, which is the next state then.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from spanrl.envs.env import Env, EnvInfo
+from spanrl.envs.registry import make
+from spanrl.errors import InputError, OptionError, SpanrlError
+from spanrl.models.info import ProblemInfo
+from spanrl.models.mdp import MDP
+
+# wrappers that leave the dynamics as the table P says
+_HARMLESS = {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics"}
+
+
+class World(Protocol):
+    """What :func:`spanrl.learn` needs of an environment."""
+
+    id: str
+    mdp: MDP | None
+
+    def info(self, horizon: int) -> ProblemInfo:
+        """Return what an agent is told."""
+
+    def reset(self, rng: np.random.Generator) -> int:
+        """Return the first state."""
+
+    def step(self, state: int, action: int, step: int) -> tuple[float, int, int]:
+        """Return (reward, next state, state to go on from)."""
+
+
+class TableWorld:
+    """An environment of ours."""
+
+    def __init__(self, env: Env) -> None:
+        """Take the environment."""
+        self.env, self.id, self.mdp = env, env.info.id, env.mdp
+        self._rng = np.random.default_rng(0)
+
+    def info(self, horizon: int) -> ProblemInfo:
+        """Return what an agent is told."""
+        return ProblemInfo.from_mdp(self.env.mdp, horizon)
+
+    def reset(self, rng: np.random.Generator) -> int:
+        """Return the first state; draw from ``rng`` from now on."""
+        self._rng = rng
+        return self.env.reset(rng)
+
+    def step(self, state: int, action: int, step: int) -> tuple[float, int, int]:
+        """Draw an outcome."""
+        reward, succ = self.env.step(state, action, self._rng)
+        return reward, succ, succ
+
+
+class GymWorld:
+    """A Gymnasium environment with Discrete spaces (1.x: ``reset`` returns two values, ``step`` five)."""
+
+    def __init__(self, env: Any) -> None:
+        """Check the spaces."""
+        self.env = env
+        spec = getattr(env, "spec", None)
+        self.id = str(getattr(spec, "id", None) or type(getattr(env, "unwrapped", env)).__name__)
+        self._first_state, self._n_states = _discrete(self.id, "observation", env.observation_space)
+        self._first_action, self._n_actions = _discrete(self.id, "action", env.action_space)
+
+    @cached_property
+    def mdp(self) -> MDP | None:
+        """The MDP of the transition table, where there is one and no wrapper changes it."""
+        layer = self.env
+        while hasattr(layer, "env") and layer is not getattr(layer, "unwrapped", layer):
+            if type(layer).__name__ not in _HARMLESS:
+                return None
+            layer = layer.env
+        try:
+            low, high = self._declared or (None, None)
+            mdp = MDP.from_gymnasium(self.env, r_min=low, r_max=high)
+        except SpanrlError:
+            return None
+        fits = mdp.n_states == self._n_states and mdp.n_actions == self._n_actions
+        return mdp if fits and self._first_state == self._first_action == 0 else None
+
+    @property
+    def _declared(self) -> tuple[float, float] | None:
+        """The range that the environment declares as ``reward_range``; infinite ends declare nothing."""
+        try:
+            low, high = (float(end) for end in self.env.get_wrapper_attr("reward_range"))
+        except (AttributeError, TypeError, ValueError):
+            return None
+        return (low, high) if np.isfinite(low) and np.isfinite(high) else None
+
+    def info(self, horizon: int) -> ProblemInfo:
+        """Return what an agent is told: rewards in the declared range, else in that of the table, else in [0, 1]."""
+        low, high = self._declared or ((self.mdp.r_min, self.mdp.r_max) if self.mdp is not None else (0.0, 1.0))
+        self._range = low, high
+        return ProblemInfo(self._n_states, self._n_actions, r_min=low, r_max=high, horizon=horizon)
+
+    def reset(self, rng: np.random.Generator) -> int:
+        """Seed the environment from ``rng`` and return the first state."""
+        state, _ = self.env.reset(seed=int(rng.integers(2**31)))
+        return self._state(state, 0)
+
+    def step(self, state: int, action: int, step: int) -> tuple[float, int, int]:
+        """Take one step of the environment; go on after an ending."""
+        seen, reward, terminated, truncated, _ = self.env.step(action + self._first_action)
+        low, high = self._range
+        if not low <= reward <= high:
+            raise InputError(
+                f"learn: {self.id} paid a reward of {float(reward):g} at step {step}, outside [{low:g}, {high:g}]. "
+                "Declare the range: env.unwrapped.reward_range = (low, high)."
+            )
+        if terminated:
+            succ = self._state(self.env.reset()[0], step)
+            return float(reward), succ, succ
+        succ = self._state(seen, step)
+        return float(reward), succ, self._state(self.env.reset()[0], step) if truncated else succ
+
+    def _state(self, seen: Any, step: int) -> int:
+        """Return an observation as a state 0..S−1."""
+        whole = int(seen) - self._first_state if isinstance(seen, (Integral, np.ndarray)) and np.ndim(seen) == 0 else -1
+        if not 0 <= whole < self._n_states:
+            last = self._first_state + self._n_states - 1
+            raise InputError(
+                f"learn: {self.id} returned state {seen!r} at step {step}; it must lie in {self._first_state}..{last}, as its observation_space says."
+            )
+        return whole
+
+
+def _discrete(who: str, what: str, space: Any) -> tuple[int, int]:
+    """Return (first value, number of values) of a Discrete space."""
+    if type(space).__name__ != "Discrete":
+        raise OptionError(
+            f"learn: {who} has the {what} space {space}; only Discrete spaces are supported. Number the {what}s, or wrap the environment."
+        )
+    return int(space.start), int(space.n)
+
+
+def as_world(env: Any) -> TableWorld | GymWorld:
+    """Return the world of a text, an ``Env``, an ``MDP``, a model file or a Gymnasium environment."""
+    if isinstance(env, str) and env.endswith(".npz"):
+        mdp = MDP.load(env)
+        return TableWorld(Env.from_mdp(mdp, info=EnvInfo(Path(env).stem, f"The model of {Path(env).name}.")))
+    if isinstance(env, str):
+        return TableWorld(make(env))
+    if isinstance(env, Env):
+        return TableWorld(env)
+    if isinstance(env, MDP):
+        return TableWorld(Env.from_mdp(env))
+    if all(hasattr(env, name) for name in ("reset", "step", "observation_space", "action_space")):
+        return GymWorld(env)
+    raise OptionError(
+        f"learn: the environment must be a text, an Env, an MDP or a Gymnasium environment; got {type(env).__name__}. "
+        "Give a name such as 'three-state'."
+    )
