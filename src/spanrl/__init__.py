@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from spanrl import gym_hook
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -39,7 +41,7 @@ _HOME = {
     "make_agent": "agents.registry",
     "list_agents": "agents.registry",
     "register_agent": "agents.registry",
-    "streams": "streams",
+    "streams": "seeding",
     "simulate": "learning.simulate",
     "learn": "learning.learn",
     "Run": "learning.run",
@@ -61,3 +63,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+gym_hook.install()

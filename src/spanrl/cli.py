@@ -9,7 +9,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,31 +66,42 @@ def _root(
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(help="What to list: envs.", show_default=True)] = "envs",
+    what: Annotated[str, typer.Argument(help="What to list: envs or agents; both where left out.", show_default=False)] = "",
     as_json: Json = False,
 ) -> None:
-    """List what can be used by name: environments and their parameters."""
+    """List what can be used by name, with its parameters: environments and agents."""
     from spanrl import names
+    from spanrl.agents.registry import list_agents
     from spanrl.envs.registry import list_envs
 
-    if what != "envs":
-        raise names.unknown("list", "kind of thing", what, ["envs"])
-    entries = list_envs()
+    kinds: dict[str, tuple[str, Callable[[], Sequence[Any]]]] = {
+        "envs": ("environment", list_envs),
+        "agents": ("agent", list_agents),
+    }
+    if what and what not in kinds:
+        raise names.unknown("list", "kind of thing", what, kinds)
+    chosen = {kind: kinds[kind] for kind in ([what] if what else kinds)}
     if as_json:
+        fields = ("name", "summary", "source")
         _print_json(
             {
-                "envs": [
-                    {"name": e.name, "summary": e.summary, "source": e.source, "parameters": e.defaults}
-                    for e in entries
+                kind: [
+                    {**{f: getattr(e, f) for f in fields}, "parameters": {k: p.default for k, p in e.parameters.items()}}
+                    for e in entries()
                 ]
+                for kind, (_, entries) in chosen.items()
             }
         )
         return
-    table = _table("environment", "parameters (default)", "what it is")
-    for entry in entries:
-        parameters = ", ".join(f"{key}={names.format_value(value)}" for key, value in entry.defaults.items())
-        table.add_row(entry.name, parameters or "–", entry.summary)
-    _show(table)
+    for title, entries in chosen.values():
+        table = _table(title, "parameters (default)", "what it is")
+        for entry in entries():
+            given = [
+                key if one.default is None else f"{key}={names.format_value(one.default)}"
+                for key, one in entry.parameters.items()
+            ]
+            table.add_row(entry.name, ", ".join(given) or "–", entry.summary)
+        _show(table)
 
 
 @app.command()
@@ -166,9 +177,9 @@ def plan(
 ) -> None:
     """Solve a model, with or without a bound on the bias span, and show the policy with its certified gain."""
     bound, width, most = (
-        _to_number("--span-bound", span_bound),
-        _to_number("--tol", tol),
-        _to_number("--max-sweeps", max_sweeps),
+        _to_number("plan", "--span-bound", span_bound),
+        _to_number("plan", "--tol", tol),
+        _to_number("plan", "--max-sweeps", max_sweeps),
     )
     if not 1 <= most < math.inf or most != int(most):
         raise OptionError(f"plan: --max-sweeps must be a whole number ≥ 1; got {max_sweeps}.")
@@ -220,6 +231,102 @@ def plan(
             "truncated": ["yes" if t else "" for t in solution.truncated[:_SHOWN]],
         },
     )
+
+
+@app.command()
+def learn(
+    env: Annotated[str, typer.Argument(metavar="ENV", help=_MODEL_HELP, show_default=False)],
+    agent: Annotated[
+        str, typer.Argument(metavar="AGENT", help="An agent, such as ucrl or 'scal[span_bound=5]'.", show_default=False)
+    ],
+    horizon: Annotated[str, typer.Option(help="Number of steps, such as 1e6.")] = "1e6",
+    seed: Annotated[str, typer.Option(help="Seed of the environment and the agent: the same seed, the same run.")] = "0",
+    points: Annotated[str, typer.Option(help="Measurement times a decade of steps.")] = "100",
+    out: Annotated[
+        str, typer.Option(metavar="DIR", help="Write the run to a new folder: two Parquet tables and meta.json.")
+    ] = "",
+    plot: Annotated[
+        str, typer.Option(metavar="FILE", help="Write a figure of regret and span: .png, .pdf or .svg.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Let an agent learn in an environment it does not know, and show its regret."""
+    from spanrl.agents.registry import make_agent
+    from spanrl.learning.learn import learn as run_agent
+    from spanrl.learning.run import check_free
+    from spanrl.learning.worlds import as_world
+
+    steps, whole_seed, per_decade = (
+        _to_number("learn", "--horizon", horizon), _to_number("learn", "--seed", seed), _to_number("learn", "--points", points),
+    )  # fmt: skip
+    world, chosen = as_world(env).env, make_agent(agent)
+    if out:
+        check_free(out)
+    if plot:
+        _check_figure(plot)
+    with _compiling("learn", 30):
+        result = run_agent(
+            world, chosen, horizon=steps, seed=_whole(whole_seed), points=per_decade, progress=_on_terminal()
+        )
+    if out:
+        result.save(out)
+    if plot:
+        from spanrl.report.figures import plot_learning
+
+        plot_learning(result).savefig(plot)
+    if as_json:
+        _print_json({name: getattr(result, name) for name in result.__dataclass_fields__})
+    else:
+        _show_run(result, out, plot)
+    if result.interrupted:
+        raise typer.Exit(130)
+
+
+def _show_run(run: Any, out: str, plot: str) -> None:
+    """Print the summary of a run and a few rows of its curve."""
+    meta, seconds = run.meta, run.meta["seconds"]
+    done = int(run.t[-1]) if run.t.size else 0
+    table = _table(f"{meta['agent']} on {meta['env']}", "")
+    rows = [
+        ("steps", f"{done:,}" + (f" of {meta['horizon']:,}: interrupted" if run.interrupted else "")),
+        ("seed", str(meta["seed"])),
+        ("optimal gain g*", _number(meta["gain"], "not known")),
+    ]
+    if done:
+        rows += [
+            ("average reward", f"{run.reward[-1] / done:.6g}"),
+            ("regret", f"{run.regret[-1]:.6g}"),
+            ("pseudo-regret", f"{run.pseudo_regret[-1]:.6g}"),
+            ("episodes", f"{run.n_episodes[-1]:,}"),
+            ("span of the optimistic bias", f"{run.span[-1]:.6g}"),
+        ]
+    busy = seconds["planning"] + seconds["simulating"]
+    speed = f", {done / busy:,.0f} steps/s" if busy > 0 else ""
+    rows.append(("seconds", f"{busy:.3g} (planning {seconds['planning']:.3g}){speed}"))
+    rows += [(what, where) for what, where in (("written to", out), ("figure", plot)) if where]
+    for row in rows:
+        table.add_row(*row)
+    _show(table)
+    powers = [i for i, t in enumerate(run.t) if t >= 10 and math.log10(t).is_integer()]
+    if powers:
+        curve = _table("t", "regret", "pseudo-regret", "episodes", "span")
+        for i in powers:
+            curve.add_row(
+                f"{run.t[i]:,}", f"{run.regret[i]:.5g}", f"{run.pseudo_regret[i]:.5g}", f"{run.n_episodes[i]:,}", f"{run.span[i]:.4g}"
+            )
+        _show(curve)
+
+
+def _check_figure(path: str) -> None:
+    """Refuse a figure that could not be written, before the work begins."""
+    from spanrl.axes import new_axes
+
+    where = Path(path)
+    if where.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise OptionError(f"learn: --plot must end in .png, .pdf or .svg; got {path!r}.")
+    if not where.parent.is_dir() or where.is_dir():
+        raise OptionError(f"learn: --plot must be a file in a folder that exists; got {path!r}.")
+    new_axes()
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -285,7 +392,7 @@ def _load(text: str) -> MDP | BoundedMDP:
 
 
 @contextmanager
-def _compiling(task: str) -> Iterator[None]:
+def _compiling(task: str, seconds: int = 10) -> Iterator[None]:
     """Say that the first run of a task compiles, where it does; remember that it has."""
     from spanrl.kernels.jit import cache_dir, is_compiled, mark_compiled
 
@@ -295,7 +402,7 @@ def _compiling(task: str) -> Iterator[None]:
             if cache_dir()
             else "each time, as the cache cannot be written: set NUMBA_CACHE_DIR to a writable folder"
         )
-        print(f"spanrl: compiling for first use, about 10 seconds, {kept} …", file=sys.stderr, flush=True)
+        print(f"spanrl: compiling for first use, about {seconds} seconds, {kept} …", file=sys.stderr, flush=True)
     yield
     mark_compiled(task)
 
@@ -304,11 +411,16 @@ def _on_terminal() -> bool:
     return sys.stderr.isatty() and not _Settings.quiet
 
 
-def _to_number(option: str, text: str) -> float:
+def _whole(value: float) -> float | int:
+    """Return a number with an integer value as an int."""
+    return int(value) if value.is_integer() else value
+
+
+def _to_number(who: str, option: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise OptionError(f"plan: {option} must be a number such as 0.75, 1e7 or inf; got {text!r}.") from None
+        raise OptionError(f"{who}: {option} must be a number such as 0.75, 1e7 or inf; got {text!r}.") from None
 
 
 def _number(value: float | None, missing: str) -> str:

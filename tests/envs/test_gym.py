@@ -16,7 +16,7 @@ from spanrl.envs.env import EnvInfo, Outcome
 from spanrl.envs.knight_quest import state_index
 from spanrl.envs.rendering import MOST_LINES, describe
 from spanrl.errors import OptionError, UnknownNameError
-from spanrl.streams import streams
+from spanrl.seeding import streams
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed (pip install 'spanrl[gym]')")
 

@@ -121,6 +121,11 @@ class Learner:
             raise OptionError("policy: there is no episode yet. Call act(state) first.")
         return self.plan.policy(self.info)
 
+    @property
+    def bias(self) -> NDArray[np.float64]:
+        """The optimistic bias v of the episode under way, 0 in state 0 [S]: a copy."""
+        return self._planner.bias.copy()
+
     def confidence_set(self) -> BoundedMDP:
         """Return M_k, the set of plausible models of the episode under way."""
         if self.episode is None:

@@ -13,7 +13,7 @@ from spanrl.agents.options import check_level, check_scale
 from spanrl.confidence.regions import BernsteinBox
 from spanrl.models.info import ProblemInfo
 from spanrl.options import one_of, require
-from spanrl.streams import generator
+from spanrl.seeding import generator
 
 _LONG = 10**4
 

@@ -10,7 +10,7 @@ from spanrl.agents.learner import Learner, Rules
 from spanrl.agents.options import check_level, check_scale
 from spanrl.confidence.regions import BernsteinBox
 from spanrl.models.info import ProblemInfo
-from spanrl.streams import generator
+from spanrl.seeding import generator
 
 
 @dataclass(frozen=True)

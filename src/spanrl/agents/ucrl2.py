@@ -10,7 +10,7 @@ from spanrl.agents.learner import Learner, Rules
 from spanrl.agents.options import check_level
 from spanrl.confidence.regions import HoeffdingBall
 from spanrl.models.info import ProblemInfo
-from spanrl.streams import generator
+from spanrl.seeding import generator
 
 
 @dataclass(frozen=True)

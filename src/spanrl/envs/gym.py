@@ -1,8 +1,8 @@
 """Our environments as Gymnasium environments, for agents that are not ours (https://gymnasium.farama.org).
 
 Every built-in environment has an id, its name in camel case: ``spanrl/TwoState-v0``, ``spanrl/RiverSwim-v0``, …; its
-parameters are keywords of ``gymnasium.make``. Importing this module registers the ids, and Gymnasium itself imports a
-module that stands before an id: ``gymnasium.make("spanrl.envs.gym:spanrl/ThreeState-v0", delta=0.01)``. The way back,
+parameters are keywords of ``gymnasium.make``. The ids are registered once both packages are imported; Gymnasium itself
+imports a module that stands before an id: ``gymnasium.make("spanrl:spanrl/ThreeState-v0", delta=0.01)``. The way back,
 from Gymnasium to us, is :meth:`spanrl.MDP.from_gymnasium`.
 """
 
@@ -19,7 +19,7 @@ from spanrl.envs.env import Env
 from spanrl.envs.registry import list_envs, make
 from spanrl.envs.rendering import describe
 from spanrl.errors import MissingExtraError, OptionError
-from spanrl.streams import streams
+from spanrl.seeding import streams
 
 try:
     import gymnasium

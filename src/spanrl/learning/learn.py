@@ -32,7 +32,7 @@ from spanrl.models.counts import Batch
 from spanrl.models.info import ProblemInfo
 from spanrl.models.mdp import MDP
 from spanrl.planning.analyse import analyse
-from spanrl.streams import check_seed, get_state, set_state, streams
+from spanrl.seeding import check_seed, get_state, set_state, streams
 
 _NOBODY = np.zeros(4, dtype=np.uint64)
 

@@ -16,7 +16,7 @@ from spanrl.learning.options import whole_number
 from spanrl.models.checks import SUM_TOL, frozen
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
-from spanrl.streams import get_state, streams
+from spanrl.seeding import get_state, streams
 
 BUDGET = 1 << 20
 """Steps between two looks at signals: about 10 ms."""

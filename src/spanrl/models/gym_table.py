@@ -29,6 +29,9 @@ def from_gymnasium(env: Any, r_min: float | None, r_max: float | None, start: Ar
                 f"MDP.from_gymnasium: {type(inner).__name__} tells no start distribution. Pass start= (a state or a distribution)."
             )
     reset = checks.start_distribution("MDP.from_gymnasium", start, n_states)
+    declared = getattr(inner, "reward_range", None)
+    if r_min is None and r_max is None and isinstance(declared, tuple) and np.isfinite(declared).all():
+        r_min, r_max = declared
     try:
         return _from_table(table, n_states, reset, r_min, r_max)
     except (TypeError, KeyError, AttributeError) as error:
