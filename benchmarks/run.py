@@ -8,6 +8,8 @@ from pathlib import Path
 
 from backups import box_rows, plain_rows, truncation_rows
 from harness import Row, report
+from learning import accelerator_rows as learning_accelerator_rows
+from learning import knight_quest_rows, large_rows, three_state_rows
 from solving import accelerator_rows, domain_rows, start_rows
 
 
@@ -18,7 +20,9 @@ def main() -> None:
     )
     smoke = parser.parse_args().smoke
     rows: list[Row] = []
-    for part in (plain_rows, box_rows, truncation_rows, accelerator_rows, domain_rows, start_rows):
+    planning = (plain_rows, box_rows, truncation_rows, accelerator_rows, domain_rows, start_rows)
+    learning = (three_state_rows, knight_quest_rows, learning_accelerator_rows, large_rows)
+    for part in (*planning, *learning):
         print(f"measuring {part.__name__.removesuffix('_rows')} …", flush=True)
         rows += part(smoke)
     folder = Path(tempfile.mkdtemp()) if smoke else Path(__file__).parent

@@ -35,8 +35,8 @@ def generator(who: str, rng: Any) -> np.random.Generator:
 
 def check_seed(who: str, seed: Any) -> int:
     """Return the seed as an int, or say what a seed is."""
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= seed < 2**63:
-        raise OptionError(f"{who}: the seed must be a whole number in 0..2⁶³−1; got {seed!r}. Give 0, say.")
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise OptionError(f"{who}: the seed must be a whole number ≥ 0; got {seed!r}. Give 0, say.")
     return int(seed)
 
 

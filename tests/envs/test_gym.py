@@ -148,7 +148,7 @@ class TestConstructor:
         assert SpanrlEnv("three-state[delta=0.1]").inner == SpanrlEnv("three-state", delta=0.1).inner
 
     def test_wrong_arguments(self):
-        with pytest.raises(OptionError, match=r"make: the environment must be a text such as 'two-state'; got <MDP"):
+        with pytest.raises(OptionError, match=r"make: takes a text such as name\[key=value\]; got <MDP"):
             SpanrlEnv(ragged().mdp)
         with pytest.raises(OptionError, match=r"must be a text such as 'two-state'; got <Env"):
             SpanrlEnv(ragged(), delta=0.1)

@@ -148,7 +148,7 @@ def test_interpreted_kernels_equal_the_compiled_ones():
     for problem, kernel in ((box, box_values), (ball, ball_values)):
         rank_states(1.0, v, problem.workspace)
         q = np.empty(problem.n_pairs)
-        kernel.py_func(problem.arrays, problem.reward, 1.0, problem.workspace, q)
+        kernel.py_func(problem.arrays, problem.reward, 1.0, problem.workspace, problem.workspace.pairs, q)
         np.testing.assert_array_equal(q, problem.values(v))
     plain = prepare(MDP.from_dense(P, rng.random((S, 1))))
     out = np.empty(S)

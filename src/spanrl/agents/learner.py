@@ -77,7 +77,6 @@ class Learner:
         self.t, self.n_episodes, self.seconds = 0, 0, 0.0
         self.episode: Episode | None = None
         self.plan: Plan | None = None
-        self.left: NDArray[np.int64] = np.zeros(2 * info.n_states, dtype=np.int64)
         self._planner = ExtendedPlanner(info, rules.region)
         self._seen: dict[tuple[int, float, int], int] = {}
         self._hand: _Hand | None = None
@@ -85,16 +84,15 @@ class Learner:
 
     def act(self, state: int) -> int:
         """Return the action to play in ``state``; plan a new episode first where the rule says so."""
-        if isinstance(state, bool) or not isinstance(state, Integral) or not 0 <= state < self.info.n_states:
-            raise OptionError(f"act: the state must be in 0..{self.info.n_states - 1}; got {state!r} at step {self.t + 1}.")
+        s = self._state("act: the state", state)
         if self._last is not None:
             raise OptionError(f"act: step {self.t + 1} has no reward yet. Call observe(reward, next_state) first.")
         if self._hand is None:
             self._hand = self._begin_by_hand()
-        choice = self._draw(int(state))
+        choice = self._draw(s)
         if self._hand.left[choice] <= 0:
             self._hand = self._begin_by_hand()
-            choice = self._draw(int(state))
+            choice = self._draw(s)
         self._last = choice, self._hand.pairs[choice]
         return self._hand.actions[choice]
 
@@ -102,17 +100,12 @@ class Learner:
         """Take the reward and the next state that the last action brought."""
         if self._last is None or self._hand is None:
             raise OptionError("observe: no action is waiting for its reward. Call act(state) first.")
-        step, info = self.t + 1, self.info
-        check_reward(reward, info, step)
-        if isinstance(next_state, bool) or not isinstance(next_state, Integral) or not 0 <= next_state < info.n_states:
-            raise OptionError(
-                f"observe: the next state must be in 0..{info.n_states - 1}; got {next_state!r} at step {step}."
-            )
+        succ = self._state("observe: the next state", next_state)
         choice, pair = self._last
-        key = pair, float(reward) + 0.0, int(next_state)
+        key = pair, self._reward(reward), succ
         self._seen[key] = self._seen.get(key, 0) + 1
         self._hand.left[choice] -= 1
-        self.t, self._last = step, None
+        self.t, self._last = self.t + 1, None
 
     @property
     def policy(self) -> Policy:
@@ -139,7 +132,6 @@ class Learner:
             self._take_in(batch)
         start = self.t + 1
         self.plan = plan = self._plan(start)
-        self.left = np.maximum(self.counts.n[plan.pairs], 1)
         low, high = plan.gain_bounds
         self.episode = Episode(start, (low + high) / 2, plan.span, plan.sweeps, not plan.mixes, low, high)
         self.n_episodes += 1
@@ -166,12 +158,30 @@ class Learner:
         assert self.plan is not None
         plan = self.plan
         actions = self.info.action[plan.pairs]
-        return _Hand(plan.pairs.tolist(), plan.weight.tolist(), actions.tolist(), self.left.tolist())
+        return _Hand(plan.pairs.tolist(), plan.weight.tolist(), actions.tolist(), plan.left.tolist())
 
     def _draw(self, state: int) -> int:
         assert self._hand is not None
         weight = self._hand.weight[state]
         return 2 * state + (weight > 0.0 and self.rng.random() < weight)
+
+    def _state(self, what: str, value: Any) -> int:
+        """Return a state as an int, or refuse it with the step."""
+        if type(value) is int and 0 <= value < self.info.n_states:  # the usual case, told fast
+            return value
+        if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < self.info.n_states:
+            raise OptionError(f"{what} must be in 0..{self.info.n_states - 1}; got {value!r} at step {self.t + 1}.")
+        return int(value)
+
+    def _reward(self, value: Any) -> float:
+        """Return a reward as a float, or refuse it with its value and step."""
+        info = self.info
+        if not (type(value) is float or isinstance(value, Real)) or not info.r_min <= value <= info.r_max:
+            raise InputError(
+                f"observe: the reward must lie in [{info.r_min:g}, {info.r_max:g}]; got {value!r} at step {self.t + 1}. "
+                "Declare the range of the rewards, r_min and r_max."
+            )
+        return float(value) + 0.0  # no −0.0: equal rewards are one
 
 
 class _Hand(NamedTuple):
@@ -181,14 +191,3 @@ class _Hand(NamedTuple):
     weight: list[float]
     actions: list[int]
     left: list[int]
-
-
-def check_reward(reward: Any, info: ProblemInfo, step: int) -> None:
-    """Refuse a reward that is no number of [r_min, r_max], with its value and step."""
-    if not isinstance(reward, Real) or not info.r_min <= reward <= info.r_max:
-        raise InputError(
-            f"observe: the reward must lie in [{info.r_min:g}, {info.r_max:g}]; got {reward!r} at step {step}. "
-            "Declare the range of the rewards, r_min and r_max."
-        )
-
-

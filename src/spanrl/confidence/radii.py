@@ -17,7 +17,14 @@ def bernstein(variance, n, log_term, scale, size):
     Empirical Bernstein (Maurer & Pontil 2009, Theorem 4) at level δ/(60 t⁷SA), as SCAL and its UCRL use it for rewards and, with
     σ̂² = p̂(1 − p̂) and size 1, for each transition probability (Fruit et al. 2018, Sec. 3.1 and appendix on the regret).
     """
-    return sqrt(14.0 * scale * variance * log_term / max(1, n)) + 49.0 / 3.0 * scale * size * log_term / max(1, n - 1)
+    square, linear = bernstein_terms(n, log_term, scale, size)
+    return sqrt(square * variance) + linear
+
+
+@kernel
+def bernstein_terms(n, log_term, scale, size):
+    """Return what :func:`bernstein` has in common for all variances: (14 α b/N⁺, (49/3) α·size·b/max(1, N−1))."""
+    return 14.0 * scale * log_term / max(1, n), 49.0 / 3.0 * scale * size * log_term / max(1, n - 1)
 
 
 @kernel

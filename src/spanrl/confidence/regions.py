@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.confidence.radii import bernstein, hoeffding, weissman
+from spanrl.confidence.radii import bernstein_terms, hoeffding, weissman
 from spanrl.kernels.jit import kernel
 from spanrl.kernels.layout import BALL, BOX, FREE
 from spanrl.models.bounded import BoundedMDP
@@ -66,6 +66,8 @@ class BernsteinBox:
     def bounded(self, counts: Counts, t: int, info: ProblemInfo) -> BoundedMDP:
         """Return the set at time t."""
         ends = _fill_all(self.kind, self.law(t, info), counts)
+        free = np.repeat(ends.slack == FREE, np.diff(counts.succ_ptr))
+        ends.low[free], ends.room[free] = 0.0, 1.0
         table = (info.pair_state, info.action, counts.succ_ptr, counts.succ, ends.low, ends.low + ends.room)
         return BoundedMDP.from_pairs(
             *table, ends.rest, ends.r_low, ends.r_high, r_min=info.r_min, r_max=info.r_max, n_actions=info.n_actions
@@ -112,21 +114,24 @@ def new_ends(n_pairs: int, n_listed: int) -> Ends:
 
 def _fill_all(kind: int, law: Law, counts: Counts) -> Ends:
     ends = new_ends(counts.n_pairs, counts.succ.size)
-    fill_rows(kind, law, np.arange(counts.n_pairs), *counts.statistics(), counts.succ_ptr, counts.times, *ends)
+    fill_rows(kind, law, np.arange(counts.n_pairs), *counts.statistics(), counts.succ_ptr, counts.times, ends)
     return ends
 
 
 @kernel
-def fill_rows(kind, law, pairs, n, r_mean, r_sq, succ_ptr, times, low, room, slack, rest, r_low, r_high):
-    """Write the sets of ``pairs``. ``law`` is what :meth:`law` of the region gives."""
+def fill_rows(kind, law, pairs, n, r_mean, r_sq, succ_ptr, times, ends):
+    """Write the sets of ``pairs``; a box that allows everything is marked FREE and has no rows. ``law`` is what the region's ``law`` gives."""
     p_log, r_log, p_scale, r_scale, r_min, r_max, S = law
+    low, room, slack, rest, r_low, r_high = ends
     for i in pairs:
         N = n[i]
         if N == 0:
             slack[i], rest[i], r_low[i], r_high[i] = (FREE if kind == BOX else 1.0), 1.0, r_min, r_max
             continue
         if kind == BOX:
-            radius = bernstein(r_sq[i] / (N - 1) if N > 1 else 0.0, N, r_log, r_scale, r_max - r_min)
+            square, radius = bernstein_terms(N, r_log, r_scale, r_max - r_min)
+            if radius < r_max - r_min:
+                radius += sqrt(square * (r_sq[i] / (N - 1))) if N > 1 else 0.0
         else:
             radius = hoeffding(N, r_log, r_max - r_min)
         r_low[i], r_high[i] = max(r_min, r_mean[i] - radius), min(r_max, r_mean[i] + radius)
@@ -135,12 +140,15 @@ def fill_rows(kind, law, pairs, n, r_mean, r_sq, succ_ptr, times, low, room, sla
             for j in range(succ_ptr[i], succ_ptr[i + 1]):
                 low[j], room[j] = times[j] / N, 0.0
             continue
-        rest[i] = min(1.0, bernstein(0.0, N, p_log, p_scale, 1.0))
+        square, linear = bernstein_terms(N, p_log, p_scale, 1.0)
+        if linear >= 1.0:  # of a successor never seen; every other radius is larger still
+            slack[i], rest[i] = FREE, 1.0
+            continue
         total = 0.0
         for j in range(succ_ptr[i], succ_ptr[i + 1]):
             p = times[j] / N
-            beta = bernstein(p * (1.0 - p), N, p_log, p_scale, 1.0)
+            beta = sqrt(square * (p * (1.0 - p))) + linear
             low[j] = max(0.0, p - beta)
             room[j] = min(1.0, p + beta) - low[j]
             total += low[j]
-        slack[i] = FREE if rest[i] >= 1.0 else max(0.0, 1.0 - total)  # every other radius is larger than that of the rest
+        slack[i], rest[i] = max(0.0, 1.0 - total), linear

@@ -5,7 +5,7 @@ maximum. A box costs O(listed successors) a pair, not O(S): all states that are 
 between two listed successors of neighbouring rank a block of them is filled at once by a difference of prefix sums.
 
 Both set sweeps walk each row once, in the order it had in the last sweep; a row that turns out to be out of order is sorted and
-walked again. Arrays are taken out of their tuples before the loop, and indices are unsigned: numba then neither counts
+walked again. Rows are copied into the workspace when they are first needed there, once for each version of the model. Arrays are taken out of their tuples before the loop, and indices are unsigned: numba then neither counts
 references nor checks for negative indices inside it.
 """
 
@@ -20,15 +20,52 @@ from spanrl.kernels.order import rank_states, sort_row
 
 @kernel
 def box_values(m, reward, sign, ws, pairs, q):
-    """Set q(i) = r(i) + sign·max{pᵀw : p in box i}: lower ends first, then the slack to the best states that have room."""
+    """Set q(i) = r(i) + sign·max{pᵀw : p in box i}: lower ends first, then the slack to the best states that have room.
+
+    Most often the slack is spent on unlisted states before the best listed successor has its turn: then the order within the row does
+    not matter and nothing needs to be sorted.
+    """
     succ_ptr, slack, rests = m.succ_ptr, m.slack, m.rest
     keys, prefix, w, rank = ws.keys, ws.prefix, ws.w, ws.rank
-    succ, low, room = ws.succ, ws.low, ws.room
-    S, zero, one = np.uint64(keys.size), np.uint64(0), np.uint64(1)
+    listed, lows = m.succ, m.low
+    S, one = np.uint64(keys.size), np.uint64(1)
+    n_sorted = 0
     for i in pairs:
-        if slack[i] == FREE:
+        mass, rest = slack[i], rests[i]
+        if mass == FREE:
             q[i] = reward[i] + sign * keys[0]
             continue
+        if rest > 0.0:
+            j, end, total, k = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + 1]), 0.0, S
+            while j < end:
+                s = listed[j]
+                total += lows[j] * w[s]
+                k = min(k, np.uint64(rank[s]))
+                j += one
+            if k < S and mass <= np.float64(np.int64(k)) * rest:
+                full = np.floor(mass / rest)
+                stop = np.uint64(np.int64(full))
+                total += rest * prefix[stop] + (mass - full * rest) * keys[stop]
+                q[i] = reward[i] + sign * total
+                continue
+        ws.todo[n_sorted] = i
+        n_sorted += 1
+    _sorted_box_values(m, reward, sign, ws, ws.todo[:n_sorted], q)
+
+
+@kernel
+def _sorted_box_values(m, reward, sign, ws, pairs, q):
+    """Do what :func:`box_values` does, row by row in the order of the states."""
+    succ_ptr, slack, rests = m.succ_ptr, m.slack, m.rest
+    keys, prefix, w, rank = ws.keys, ws.prefix, ws.w, ws.rank
+    succ, low, room, taken, version = ws.succ, ws.low, ws.room, ws.taken, ws.version[0]
+    listed, lows, rooms = m.succ, m.low, m.room
+    S, zero, one = np.uint64(keys.size), np.uint64(0), np.uint64(1)
+    for i in pairs:
+        if taken[i] != version:
+            taken[i] = version
+            for e in range(succ_ptr[i], succ_ptr[i + 1]):
+                succ[e], low[e], room[e] = listed[e], lows[e], rooms[e]
         first, end, rest = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + 1]), rests[i]
         for _ in range(2):
             total, mass, position = 0.0, slack[i], zero  # ranks below position are dealt with
@@ -75,12 +112,17 @@ def box_values(m, reward, sign, ws, pairs, q):
 def ball_values(m, reward, sign, ws, pairs, q):
     """Set q(i) = r(i) + sign·max{pᵀw : p in ball i}: radius/2 to the best state, taken from the worst (Jaksch et al. 2010, Fig. 2)."""
     succ_ptr, slack, w = m.succ_ptr, m.slack, ws.w
-    succ, low, room = ws.succ, ws.low, ws.room
+    succ, low, room, taken, version = ws.succ, ws.low, ws.room, ws.taken, ws.version[0]
+    listed, lows = m.succ, m.low
     best, best_x, one = ws.order[0], ws.keys[0], np.uint64(1)
     for i in pairs:
         if slack[i] >= 1.0:  # all distributions
             q[i] = reward[i] + sign * best_x
             continue
+        if taken[i] != version:
+            taken[i] = version
+            for e in range(succ_ptr[i], succ_ptr[i + 1]):
+                succ[e], low[e], room[e] = listed[e], lows[e], 0.0
         first, end = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + 1])
         for _ in range(2):
             total, last_x, last_s, in_order = 0.0, np.inf, np.uint32(0), True

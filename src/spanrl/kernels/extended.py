@@ -57,17 +57,28 @@ def _frozen_sweep(m, reward, ws, v, u, pairs):
 def improve(m, reward, ws, v, u, pairs, c, tol, widest, inner, progress, budget):
     """Iterate v ← (1−a)v + a·T_c v until the gain bracket is at most ``tol`` wide, for at most ``budget`` full sweeps.
 
-    Each full sweep is followed by at most ``inner`` sweeps over frozen actions. Where the bracket stalls, a goes from 1 to 0.9 and 0.5.
-    ``progress`` [5] holds (sweeps, a, rounds, width at the last look, rounds at the next), so that the outcome does not depend on the
-    budget. An iterate whose span exceeds ``widest`` ends it. Returns (outcome, lo, hi); on success v is the vector that the bracket
+    Before each full sweep but the first come at most ``inner`` sweeps over frozen actions. Where the bracket stalls, a goes from 1 to 0.9 and 0.5. ``progress`` [6] holds (sweeps, a,
+    rounds, width at the last look, rounds at the next, last width), so that the outcome does not depend on the budget. An iterate whose span exceeds ``widest`` ends it. Returns (outcome, lo, hi); on success v is the vector that the bracket
     belongs to, and ws.q has the values of all pairs at v.
     """
     for _ in range(budget):
+        if progress[2] > 0.0:
+            goal = max(0.1 * progress[5], 0.5 * tol)
+            a = min(progress[1], 0.9) if progress[2] > _LOOK else progress[1]  # a frozen policy may be periodic
+            for _ in range(inner):
+                _frozen_sweep(m, reward, ws, v, u, pairs)
+                clip(u, c)
+                lo, hi = bracket(v, u)
+                progress[0] += 1.0
+                relax(v, u, a, 0)
+                if hi - lo <= goal:
+                    break
         _full_sweep(m, reward, ws, v, u, pairs)
         clip(u, c)
         lo, hi = bracket(v, u)
         progress[0] += 1.0
         progress[2] += 1.0
+        progress[5] = hi - lo
         if hi - lo <= tol:
             return CONVERGED, lo, hi
         if progress[2] >= progress[4]:
@@ -75,16 +86,6 @@ def improve(m, reward, ws, v, u, pairs, c, tol, widest, inner, progress, budget)
                 progress[1] = 0.9 if progress[1] == 1.0 else 0.5
             progress[3], progress[4] = hi - lo, 2.0 * progress[4]
         relax(v, u, progress[1], 0)
-        goal = max(0.1 * (hi - lo), 0.5 * tol)
-        a = min(progress[1], 0.9) if progress[2] > _LOOK else progress[1]  # a frozen policy may be periodic
-        for _ in range(inner):
-            _frozen_sweep(m, reward, ws, v, u, pairs)
-            clip(u, c)
-            lo, hi = bracket(v, u)
-            progress[0] += 1.0
-            relax(v, u, a, 0)
-            if hi - lo <= goal:
-                break
         if _spread(v) > widest:
             return TOO_WIDE, lo, hi
     return RUNNING, -np.inf, np.inf
@@ -120,9 +121,6 @@ def choose(m, ws, r_low, ws_low, v, c, room, mixture, pairs, weight):
                 n += 1
     if n == 0:
         return False
-    for i in cut[:n]:
-        for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
-            ws_low.succ[j], ws_low.low[j], ws_low.room[j] = m.succ[j], m.low[j], m.room[j]
     rank_states(-1.0, v, ws_low)
     some_values(m, r_low, -1.0, ws_low, cut[:n], ws_low.q)
     return _mix(pair_ptr, q, ws_low.q, cut[:n], low + c, margin, tie, pairs, weight)

@@ -35,6 +35,16 @@ def _put(idx, p, n, s, weight, floor):
 
 
 @kernel
+def _take_row(m, ws, i):
+    """Copy row i of the model into the workspace, where it may be sorted; once for each version of the model."""
+    if ws.taken[i] != ws.version[0]:
+        ws.taken[i] = ws.version[0]
+        for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
+            ws.succ[j], ws.low[j] = m.succ[j], m.low[j]
+            ws.room[j] = m.room[j] if m.kind == BOX else 0.0
+
+
+@kernel
 def _fill_block(m, ws, i, position, end, mass, idx, p, n):
     """Give ``rest`` each to the unlisted states of rank position:end until the mass is spent; return (mass, entries)."""
     rest = m.rest[i]
@@ -57,6 +67,7 @@ def _box_row(m, ws, i, idx, p):
     if mass == FREE:
         return _put(idx, p, 0, ws.order[0], 1.0, 0.0)
     first, end = m.succ_ptr[i], m.succ_ptr[i + 1]
+    _take_row(m, ws, i)
     sort_row(first, end, ws.w, ws.succ, ws.low, ws.room)
     n, position = 0, 0
     for j in range(first, end):
@@ -76,6 +87,7 @@ def _box_row(m, ws, i, idx, p):
 def _ball_row(m, ws, i, idx, p):
     """Write the maximising distribution over the L1 ball of pair i; return its number of entries."""
     first, end = m.succ_ptr[i], m.succ_ptr[i + 1]
+    _take_row(m, ws, i)
     sort_row(first, end, ws.w, ws.succ, ws.low, ws.room)
     listed = ws.succ[first] == ws.order[0]
     add = min(m.slack[i], 1.0 - (ws.low[first] if listed else 0.0))

@@ -61,12 +61,12 @@ def add_up(out_ptr, out_reward, pair_reward, pairs, tally):
 
 
 @kernel
-def harvest(out_ptr, out_reward, out_succ, pairs, tally):
-    """Return (pair, reward, successor, times) of what was tallied for the pairs in play, and set the tally to 0."""
+def harvest(out_ptr, out_reward, out_succ, pair_reward, pairs, tally):
+    """Return what :func:`add_up` does and (pair, reward, successor, times) of what was tallied, and set the tally to 0."""
+    paid, expected = add_up(out_ptr, out_reward, pair_reward, pairs, tally)
     n = 0
     for k in range(pairs.size):
-        for o in range(out_ptr[pairs[k]], out_ptr[pairs[k] + 1]):
-            n += tally[o] > 0
+        n += out_ptr[pairs[k] + 1] - out_ptr[pairs[k]]
     pair, reward = np.empty(n, np.int64), np.empty(n)
     succ, times = np.empty(n, np.uint32), np.empty(n, np.int64)
     n = 0
@@ -76,4 +76,4 @@ def harvest(out_ptr, out_reward, out_succ, pairs, tally):
                 pair[n], reward[n], succ[n], times[n] = pairs[k], out_reward[o], out_succ[o], tally[o]
                 tally[o] = 0
                 n += 1
-    return pair[:n], reward[:n], succ[:n], times[:n]
+    return paid, expected, pair[:n], reward[:n], succ[:n], times[:n]

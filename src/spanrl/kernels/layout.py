@@ -45,15 +45,16 @@ class Workspace(NamedTuple):
     room: Any  # float64 [n]
     q: Any  # float64 [n_pairs]  values of the pairs
     pairs: Any  # int64 [n_pairs]  all pairs
+    todo: Any  # int64 [n_pairs]  those of them whose rows must be sorted
+    taken: Any  # int64 [n_pairs]  the version of the model that each row above was copied from
+    version: Any  # int64 [1]      the version of the model
 
 
 def workspace(m: Arrays) -> Workspace:
     """Allocate the workspace of a model (empty for a plain one)."""
     if m.kind == PLAIN:
         return new_workspace(0, 0, 0)
-    out = new_workspace(m.pair_ptr.size - 1, m.succ_ptr.size - 1, m.succ.size)
-    out.succ[:], out.low[:], out.room[:] = m.succ, m.low, m.room if m.kind == BOX else 0.0
-    return out
+    return new_workspace(m.pair_ptr.size - 1, m.succ_ptr.size - 1, m.succ.size)
 
 
 def new_workspace(n_states: int, n_pairs: int, n_listed: int) -> Workspace:
@@ -72,4 +73,7 @@ def new_workspace(n_states: int, n_pairs: int, n_listed: int) -> Workspace:
         np.empty(n_listed),
         np.empty(n_pairs),
         np.arange(n_pairs),
+        np.empty(n_pairs, dtype=np.int64),
+        np.zeros(n_pairs, dtype=np.int64),
+        np.ones(1, dtype=np.int64),
     )

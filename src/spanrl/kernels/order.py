@@ -5,6 +5,7 @@ from __future__ import annotations
 from spanrl.kernels.jit import kernel
 
 _RUN = 16
+_SHORT = 1000  # states up to which plain sums are as good
 
 
 @kernel
@@ -83,9 +84,14 @@ def rank_states(sign, v, ws):
     for i in range(v.size):
         keys[i] = w[order[i]]
     sort_states(keys, order, ws.tmp_keys, ws.tmp_order)
-    total, lost = 0.0, 0.0  # compensated sums: differences of prefixes must hold to 1e-12 at S = 1e5
     for i in range(v.size):
         rank[order[i]] = i
+    if v.size <= _SHORT:
+        for i in range(v.size):
+            prefix[i + 1] = prefix[i] + keys[i]
+        return
+    total, lost = 0.0, 0.0  # compensated sums: differences of prefixes must hold to 1e-12 at S = 1e5
+    for i in range(v.size):
         x = keys[i] - lost
         t = total + x
         lost = (t - total) - x

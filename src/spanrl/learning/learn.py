@@ -69,6 +69,8 @@ def learn(
     """
     steps, per_decade = whole_number("learn", "horizon", horizon), whole_number("learn", "points", points)
     whole = check_seed("learn", seed)
+    if whole >= 2**63:
+        raise OptionError(f"learn: the seed must be below 2⁶³, to fit into the files; got {seed!r}. Give 0, say.")
     if gain is not None and not (isinstance(gain, (int, float, np.floating)) and isfinite(gain)):
         raise OptionError(f"learn: gain must be a finite number or None; got {gain!r}. Leave it out to have it computed.")
     world = as_world(env)
@@ -135,23 +137,24 @@ def _run_compiled(
     while learner.t < recorder.horizon:
         learner.begin_episode(batch)
         recorder.begin(learner)
-        plan, left, over = learner.plan, learner.left, False
+        plan, over = learner.plan, False
         assert plan is not None
         begun = perf_counter()
         while not over and learner.t < recorder.horizon:
             draws = get_state(learner.rng) if plan.mixes else _NOBODY
             steps = min(BUDGET, recorder.next_time - learner.t)
             done, state, over = interact(
-                sampler, plan.pairs, plan.weight, plan.mixes, left, tally, words, draws, state, steps
+                sampler, plan.pairs, plan.weight, plan.mixes, plan.left, tally, words, draws, state, steps
             )
             if plan.mixes:
                 set_state(learner.rng, draws)
             learner.t += done
-            paid, expected = add_up(*table[:2], mean, plan.pairs, tally)
-            recorder.reach(learner.t, before[0] + paid, before[1] + expected)
-            tick(learner.t)
-        before = before[0] + paid, before[1] + expected
-        batch = Batch(*harvest(*table, plan.pairs, tally))
+            if not over or learner.t == recorder.next_time:
+                paid, expected = add_up(*table[:2], mean, plan.pairs, tally)
+                recorder.reach(learner.t, before[0] + paid, before[1] + expected)
+                tick(learner.t)
+        paid, expected, *seen = harvest(*table, mean, plan.pairs, tally)
+        before, batch = (before[0] + paid, before[1] + expected), Batch(*seen)
         simulating[0] += perf_counter() - begun
 
 

@@ -84,7 +84,7 @@ class ProblemInfo:
         """The number of available pairs."""
         return self.action.size
 
-    @property
+    @cached_property
     def max_actions(self) -> int:
         """A, the largest number of actions of a state."""
         return int(np.diff(self.pair_ptr).max())

@@ -13,7 +13,9 @@ from spanrl.paper.oracles import Vector
 
 @dataclass(frozen=True)
 class System:
-    """What is under test: the public functions of planning, the two changes of a set, and the environments.
+    """What is under test: the public functions of planning and learning, the two changes of a set, and the environments.
+
+    ``start(agent, info, rng)`` makes a learner, ``confidence_set(region, counts, t, info)`` the set of a region.
 
     A mutant is ``dataclasses.replace(system, clip_span=broken)``.
     """
@@ -29,6 +31,10 @@ class System:
     augment: Callable[[BoundedMDP], BoundedMDP]
     perturb: Callable[[BoundedMDP, float, int], BoundedMDP]
     make: Callable[..., Any]
+    start: Callable[..., Any]
+    confidence_set: Callable[..., BoundedMDP]
+    learn: Callable[..., Any]
+    regret_bound: Callable[..., float]
 
     @classmethod
     def real(cls) -> System:
@@ -47,6 +53,10 @@ class System:
             augment=BoundedMDP.augment,
             perturb=BoundedMDP.perturb,
             make=spanrl.make,
+            start=lambda agent, info, rng: agent.start(info, rng),
+            confidence_set=lambda region, counts, t, info: region.bounded(counts, t, info),
+            learn=spanrl.learn,
+            regret_bound=spanrl.regret_bound,
         )
 
     def changed(self, **functions: Any) -> System:

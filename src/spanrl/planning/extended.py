@@ -8,26 +8,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.confidence.episode import plan_episode
 from spanrl.confidence.radii import bernstein
-from spanrl.confidence.regions import Ends, Region, fill_rows, new_ends
+from spanrl.confidence.regions import Ends, Region, new_ends
 from spanrl.errors import NotConvergedError
-from spanrl.kernels.extended import CONVERGED, TOO_WIDE, choose, improve
-from spanrl.kernels.layout import Arrays, new_workspace
+from spanrl.kernels.extended import CONVERGED, TOO_WIDE
+from spanrl.kernels.layout import Arrays, Workspace, new_workspace
 from spanrl.models.counts import Counts
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
 from spanrl.planning.solve import solve
 
 _MOST_ROUNDS = 10**8
-_INNER = 8  # sweeps over frozen actions between two full ones
+_INNER = 6  # sweeps over frozen actions between two full ones
 
 
 class Plan(NamedTuple):
-    """A policy as pairs: in state s pair ``pairs[2s]``, with probability weight[s] pair ``pairs[2s+1]``; and what is known of it."""
+    """A policy as pairs: in state s pair ``pairs[2s]``, with probability weight[s] pair ``pairs[2s+1]``; and what is known of it.
+
+    ``left`` [2S] is max{1, N_k} of each of the pairs: how often it may be played.
+    """
 
     pairs: NDArray[np.int64]
     weight: NDArray[np.float64]
     mixes: bool
+    left: NDArray[np.int64]
     gain_bounds: tuple[float, float]
     span: float
     sweeps: int
@@ -48,29 +53,35 @@ class ExtendedPlanner:
         """Allocate for a problem."""
         S, k = info.n_states, info.n_pairs
         self.info, self.region, self.bias = info, region, np.zeros(S)
-        self._u, self._best, self._all = np.empty(S), np.zeros(S, dtype=np.int64), np.arange(k)
+        self._u, self._best = np.empty(S), np.empty(S, dtype=np.int64)
         self._least = _read_only(np.full(k, info.r_min))  # rewards augmented: B_r reaches down to r_min
-        self._ends, self._workspaces = new_ends(k, 0), (new_workspace(S, k, 0), new_workspace(S, k, 0))
+        self._room = -1
+        self._table: Any = None
+        self._model: Arrays
+        self._reward: NDArray[np.float64]
+        self._ends: Ends
+        self._workspaces: tuple[Workspace, ...]
         self._budget = max(1, int(2e7 / (50 * k)))  # full sweeps in about 0.1 s: Ctrl-C is seen in between
 
-    def plan(self, counts: Counts, t: int, *, span_bound: float, mixture: bool, from_bias: bool, plain: bool = False) -> Plan:
+    def plan(
+        self, counts: Counts, t: int, *, span_bound: float, mixture: bool, from_bias: bool, plain: bool = False
+    ) -> Plan:
         """Run ScOpt (span_bound = ∞: EVI) on the set at time t, to a gain bracket of (r_max − r_min)/√t.
 
         ``from_bias`` starts at the last bias instead of 0. ``plain`` runs EVI from 0 first and keeps its policy if no iterate's span exceeds
         the bound.
         """
-        model, reward = self._build(counts, t)
-        tol, c = self.info.size / sqrt(t), span_bound
-        sweeps = 0.0
+        before = 0
+        if plain or not from_bias:
+            self.bias[:] = 0.0
         if plain:
+            plan, before = self._iterate(counts, t, inf, span_bound, 0, mixture)
+            if plan is not None:
+                return plan
             self.bias[:] = 0.0
-            outcome, low, high, sweeps = self._iterate(model, reward, inf, tol, c, 0)
-            if outcome == CONVERGED:
-                return self._decide(model, inf, tol, mixture, low, high, sweeps)
-        if not from_bias or plain:
-            self.bias[:] = 0.0
-        _, low, high, more = self._iterate(model, reward, c, tol, inf, _INNER)
-        return self._decide(model, c, tol, mixture, low, high, sweeps + more)
+        plan, _ = self._iterate(counts, t, span_bound, inf, _INNER if from_bias else 0, mixture)
+        assert plan is not None
+        return plan._replace(sweeps=plan.sweeps + before) if before else plan
 
     def plan_perturbed(self, counts: Counts, t: int, *, span_bound: float, mixture: bool) -> Plan:
         """Run ScOpt as in the theorem: on M‡ with η_k, from 0, and with the paper's stopping rule for γ_k = 1 − η_k (Fig. 4)."""
@@ -87,12 +98,13 @@ class ExtendedPlanner:
         rule, self.bias = solution._rule, solution.bias.copy()
         pairs = np.stack((rule.pair, rule.least_pair), axis=1).ravel()
         weight = np.where(rule.pair == rule.least_pair, 0.0, rule.weight)
-        return Plan(pairs, weight, bool(weight.any()), solution.gain_bounds, solution.span, solution.sweeps)
+        left = np.maximum(counts.n[pairs], 1)
+        return Plan(pairs, weight, bool(weight.any()), left, solution.gain_bounds, solution.span, solution.sweeps)
 
     def _eta(self, counts: Counts, t: int, c: float) -> float:
         """Return η_k = min{1, (r_max − r_min)/(c t_k), min_{s,a} β_p(s, a, s̄)} with s̄ = 0."""
         law, info = self.region.law(t, self.info), self.info
-        rows = np.repeat(self._all, np.diff(counts.succ_ptr))
+        rows = np.repeat(np.arange(info.n_pairs), np.diff(counts.succ_ptr))
         p = np.zeros(info.n_pairs)
         p[rows[counts.succ == 0]] = counts.times[counts.succ == 0]
         p /= np.maximum(counts.n, 1)
@@ -101,45 +113,41 @@ class ExtendedPlanner:
         ]
         return min(1.0, info.size / (c * t) if c > 0 else 1.0, *radii)
 
-    def _build(self, counts: Counts, t: int) -> tuple[Arrays, NDArray[np.float64]]:
-        """Write the set at time t; return it as the kernels take it, with the optimistic rewards."""
+    def _layout(self, counts: Counts) -> Arrays:
+        """Return the set as the kernels take it; its arrays are made anew only when new successors were seen."""
+        if self._table is counts.succ:
+            return self._model
         info, n = self.info, counts.succ.size
-        if self._ends.low.size < n:
-            room = 2 * n  # successors still come
-            self._ends = Ends(np.empty(room), np.empty(room), *self._ends[2:])
-            self._workspaces = (
-                new_workspace(info.n_states, info.n_pairs, room),
-                new_workspace(info.n_states, info.n_pairs, room),
-            )
-        ends, ws = self._ends, self._workspaces[0]
-        law = self.region.law(t, info)
-        fill_rows(self.region.kind, law, self._all, *counts.statistics(), counts.succ_ptr, counts.times, *ends)
-        ws.succ[:n], ws.low[:n], ws.room[:n] = counts.succ, ends.low[:n], ends.room[:n]
+        if self._room < n:
+            self._room = 2 * n  # more will come
+            self._ends = new_ends(info.n_pairs, self._room)
+            self._workspaces = tuple(new_workspace(info.n_states, info.n_pairs, self._room) for _ in range(2))
+        ends, self._table = self._ends, counts.succ
         parts = (counts.succ_ptr, counts.succ, ends.low, ends.room, ends.slack, ends.rest)
-        return Arrays(self.region.kind, info.pair_ptr, *map(_read_only, parts)), _read_only(ends.r_high)
+        self._reward = _read_only(ends.r_high)
+        self._model = Arrays(self.region.kind, info.pair_ptr, *map(_read_only, parts))
+        return self._model
 
     def _iterate(
-        self, model: Arrays, reward: Any, c: float, tol: float, widest: float, inner: int
-    ) -> tuple[int, float, float, float]:
-        """Sweep until the bracket closes (or, with ``widest``, an iterate is too wide); return (outcome, low, high, sweeps)."""
-        progress = np.array([0.0, 1.0, 0.0, inf, 4.0])
-        shared = (model, reward, self._workspaces[0], self.bias, self._u, self._best, c, tol, widest, inner, progress)
+        self, counts: Counts, t: int, c: float, widest: float, inner: int, mixture: bool
+    ) -> tuple[Plan | None, int]:
+        """Sweep until the bracket closes; return the plan (None where an iterate's span exceeds ``widest``) and the sweeps."""
+        S, tol, progress = self.info.n_states, self.info.size / sqrt(t), np.array([0.0, 1.0, 0.0, inf, 4.0, inf])
+        pairs, weight, left = np.empty(2 * S, dtype=np.int64), np.empty(S), np.empty(2 * S, dtype=np.int64)
+        model = self._layout(counts)
+        arrays = (counts.n, counts.r_mean, counts.r_sq, counts.times, self._ends, self._reward, self._least)
+        options = (c, tol, widest, inner, mixture, progress, self._budget)
+        shared = (model, self.region.law(t, self.info), *arrays, *self._workspaces, self.bias, self._u, self._best, *options)
         while progress[2] < _MOST_ROUNDS:
-            outcome, low, high = improve(*shared, self._budget)
-            if outcome in (CONVERGED, TOO_WIDE):
-                return outcome, low, high, progress[0]
+            outcome, low, high, mixes, span = plan_episode(*shared, pairs, weight, left)
+            if outcome == CONVERGED:
+                sweeps = int(progress[0])
+                return Plan(pairs, weight, mixes, left, (low, high), span, sweeps), sweeps
+            if outcome == TOO_WIDE:
+                return None, int(progress[0])
         raise NotConvergedError(
-            f"learn: planning did not converge in {int(progress[0])} sweeps: the gain is in [{low:.9g}, {high:.9g}], wider than {tol:g}.", None
+            f"learn: planning did not converge in {int(progress[0])} sweeps to a gain bracket of {tol:g}.", None
         )
-
-    def _decide(
-        self, model: Arrays, c: float, tol: float, mixture: bool, low: float, high: float, sweeps: float
-    ) -> Plan:
-        pairs, weight = np.empty(2 * self.info.n_states, dtype=np.int64), np.empty(self.info.n_states)
-        room = max(tol - (high - low), 0.0)
-        ws, ws_least = self._workspaces
-        mixes = choose(model, ws, self._least, ws_least, self.bias, c, room, mixture, pairs, weight)
-        return Plan(pairs, weight, mixes, (low, high), float(np.ptp(self.bias)), int(sweeps))
 
 
 def _read_only(array: Any) -> Any:

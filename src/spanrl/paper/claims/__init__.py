@@ -1,4 +1,4 @@
-"""The claims of the paper that planning can check, each with its checker and its mutants.
+"""The claims of the paper that software can check, each with its checker and its mutants.
 
 :func:`all_claims` gives them in the order of the paper's argument; :func:`expected_verdicts` reads the committed table.
 """
@@ -20,6 +20,9 @@ _MODULES = (
     "counterexamples",
     "sets",
     "guarantees",
+    "confidence",
+    "regret",
+    "behaviour",
 )
 
 __all__ = ["PAPER", "QUICK", "SMOKE", "Claim", "Outcome", "Scale", "all_claims", "expected_verdicts"]

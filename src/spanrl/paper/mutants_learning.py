@@ -1,0 +1,214 @@
+"""Honest mistakes in learning: ways in which a radius, a plan or the episode rule could be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log, sqrt
+from typing import Any
+
+import numpy as np
+
+from spanrl.agents.learner import Learner
+from spanrl.models.bounded import BoundedMDP
+from spanrl.models.info import ProblemInfo
+from spanrl.paper.mutants import Mutant
+from spanrl.paper.slow_learning import Radius, bernstein_with, cut, log_with, slow_learners
+from spanrl.paper.system import System
+from spanrl.planning.extended import Plan
+
+__all__ = ["bernstein_with", "log_with"]
+
+
+def radii(**parts: Any) -> Mutant:
+    """Return the mutant whose learners and sets are the slow ones with ``parts`` replaced."""
+    return lambda system: slow_learners(system, **parts)
+
+
+def planning(mutant: Mutant) -> Mutant:
+    """Return the mutant whose learners plan with a broken planner; the checker's own functions stay whole."""
+    return lambda system: slow_learners(system, planner=mutant(system))
+
+
+def shrunk(factor: float) -> Radius:
+    """Return the radius times ``factor``."""
+    whole = bernstein_with()
+    return lambda variance, n, b, alpha, size: factor * whole(variance, n, b, alpha, size)
+
+
+def log_of_pairs(info: ProblemInfo, t: int, delta: float, states: bool) -> float:
+    """Count available pairs instead of S·A."""
+    return log(2 * info.n_pairs * t / delta)
+
+
+def log_of_columns(info: ProblemInfo, t: int, delta: float, states: bool) -> float:
+    """Take A to be the number of action columns."""
+    return log(2 * (info.n_states if states else 1) * info.n_actions * t / delta)
+
+
+def biased(squares: float, n: int) -> float:
+    """Divide by N."""
+    return squares / n
+
+
+def uncapped(centre: float, radius: float, low: float, high: float) -> tuple[float, float]:
+    """Forget the cap on the optimistic reward."""
+    return max(low, centre - radius), centre + radius
+
+
+def cut_at_zero(centre: float, radius: float, low: float, high: float) -> tuple[float, float]:
+    """Take r_min to be 0."""
+    top = min(high, centre + radius)
+    return min(max(0.0, centre - radius), top), top
+
+
+def unlikely_unseen(centre: float, radius: float, low: float, high: float) -> tuple[float, float]:
+    """Give half of the radius to what was never seen."""
+    return cut(centre, radius if centre > 0 else radius / 2, low, high)
+
+
+def point(centre: float, radius: float, low: float, high: float) -> tuple[float, float]:
+    """Believe the estimate."""
+    return centre, centre
+
+
+def stale(system: System) -> System:
+    """Show the set of the episode before."""
+
+    def start(agent: Any, info: ProblemInfo, rng: Any) -> Learner:
+        learner: Learner = system.start(agent, info, rng)
+        sets: list[BoundedMDP] = []
+        now = learner.confidence_set
+
+        def late() -> BoundedMDP:
+            sets.append(now())
+            return sets[max(0, len(sets) - 2)]
+
+        object.__setattr__(learner, "confidence_set", late)
+        return learner
+
+    return system.changed(start=start)
+
+
+def half_the_bound(system: System) -> System:
+    """Plan with c/2."""
+
+    def solve(model: Any, *, span_bound: float, **options: Any) -> Any:
+        return system.solve(model, span_bound=span_bound / 2, **options)
+
+    return system.changed(solve=solve)
+
+
+def without_bound(system: System) -> System:
+    """Plan with c = ∞: plain UCRL."""
+
+    def solve(model: Any, *, span_bound: float, **options: Any) -> Any:
+        return system.solve(model, **options)
+
+    return system.changed(solve=solve)
+
+
+def impatient(factor: float) -> Mutant:
+    """Return the mutant that stops at a bracket ``factor`` times too wide."""
+
+    def mutant(system: System) -> System:
+        def solve(model: Any, *, tol: float, **options: Any) -> Any:
+            return system.solve(model, tol=factor * tol, **options)
+
+        return system.changed(solve=solve)
+
+    return mutant
+
+
+def swapped(plan: Plan, info: ProblemInfo) -> Plan:
+    """Swap the two weights of a mixture."""
+    return plan._replace(weight=np.where(plan.weight > 0, 1 - plan.weight, 0.0))
+
+
+def first_action(plan: Plan, info: ProblemInfo) -> Plan:
+    """Play the first action of every state, whatever was planned."""
+    return plan._replace(pairs=np.repeat(info.pair_ptr[:-1], 2), weight=0 * plan.weight, mixes=False)
+
+
+def one_more(n: int) -> int:
+    """Go on while ν ≤ max{1, N}, as the paper's figure prints it."""
+    return max(1, n) + 1
+
+
+def one_less(n: int) -> int:
+    """Stop one visit early."""
+    return max(1, n - 1)
+
+
+def every_visit(n: int) -> int:
+    """Start an episode at every second visit of a pair."""
+    return 1
+
+
+def hundredfold(n: int) -> int:
+    """Let an episode multiply the visits by a hundred."""
+    return 100 * max(1, n)
+
+
+def half_counted(system: System) -> System:
+    """Compute the plan's counts from one visit in two."""
+
+    def start(agent: Any, info: ProblemInfo, rng: Any) -> Learner:
+        learner: Learner = system.start(agent, info, rng)
+        take_in = learner._take_in
+
+        def lossy(batch: Any) -> None:
+            take_in(batch._replace(times=(batch.times + 1) // 2))
+
+        object.__setattr__(learner, "_take_in", lossy)
+        return learner
+
+    return system.changed(start=start)
+
+
+def bounding(change: Callable[..., float]) -> Mutant:
+    """Return the mutant whose regret bound is ``change(true bound, T=…, S=…, A=…, c=…, L=…)``."""
+
+    def mutant(system: System) -> System:
+        def bound(horizon: int, **given: Any) -> float:
+            S, A, c = given["n_states"], given["n_actions"], given["span_bound"]
+            L = log(2 * S * A * horizon / given["delta"])
+            true = system.regret_bound(horizon, **given)
+            return change(true, T=horizon, S=S, A=A, c=c, L=L) if horizon >= S * A else true
+
+        return system.changed(regret_bound=bound)
+
+    return mutant
+
+
+def without_eight(true: float, T: int, S: int, A: int, c: float, L: float) -> float:
+    """Print log₂(T/SA) for log₂(8T/SA), as the display before the last one does."""
+    return true - 3 * c * S * A
+
+
+def without_root(true: float, T: int, S: int, A: int, c: float, L: float) -> float:
+    """Forget the regret of failing confidence sets, √T."""
+    return true - sqrt(T)
+
+
+def one_s_less(true: float, T: int, S: int, A: int, c: float, L: float) -> float:
+    """Print SA for S²A in the second term."""
+    return true - 98 / 3 * c * (S - 1) * S * A * L * (3 + log(T))
+
+
+def support_not_less_one(system: System) -> System:
+    """Print Γ for Γ − 1."""
+
+    def bound(horizon: int, *, max_support: int, **given: Any) -> float:
+        return system.regret_bound(horizon, max_support=max_support + 1, **given)
+
+    return system.changed(regret_bound=bound)
+
+
+def sluggish_scopt(system: System) -> System:
+    """Damp ScOpt, and it alone, to a fifth of its speed."""
+
+    def solve(model: Any, *, span_bound: float = np.inf, **options: Any) -> Any:
+        slower = {"damping": 0.2} if span_bound < np.inf else {}
+        return system.solve(model, span_bound=span_bound, **{**options, **slower})
+
+    return system.changed(solve=solve)
