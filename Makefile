@@ -16,12 +16,14 @@ $(VENV)/.dev: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@
 
-demo: $(VENV)/.installed  ## what exists so far, from a first plan to a figure
+demo: $(VENV)/.installed  ## what exists so far, from a first plan to regret curves
 	$(BIN)/spanrl list
 	$(BIN)/spanrl analyse "three-state[delta=0.005]"
 	$(BIN)/spanrl plan two-state --span-bound 0.75
 	$(BIN)/spanrl analyse knight-quest
+	$(BIN)/spanrl learn "three-state[delta=0.005]" "scal[span_bound=5]" --horizon 2.5e7 --seed 0
 	$(BIN)/python examples/gain_curve.py $(OUT)/gain_curve.png
+	$(BIN)/python examples/regret.py $(OUT)/regret.png 2.5e6 5
 	$(BIN)/python -m spanrl.paper
 
 test: $(VENV)/.dev  ## all tests, on two cores

@@ -29,13 +29,15 @@ def random_info(rng: np.random.Generator, S: int, A: int, *, r_min: float = 0.0,
     return ProblemInfo(S, A, r_min=r_min, r_max=r_max, available=available)
 
 
-def random_counts(rng: np.random.Generator, info: ProblemInfo, most: int, unseen: float = 0.2) -> Counts:
-    """Return counts of up to ``most`` visits a pair, with few successors each; a share of the pairs is never seen."""
+def random_counts(
+    rng: np.random.Generator, info: ProblemInfo, most: int, *, least: int = 1, unseen: float = 0.2
+) -> Counts:
+    """Return counts of ``least`` to ``most`` visits a pair, with few successors each; a share of the pairs is never seen."""
     counts = Counts.empty(info.n_pairs)
     for i in range(info.n_pairs):
         if rng.random() < unseen:
             continue
-        n = int(np.exp(rng.uniform(0.0, np.log(most))))
+        n = int(np.exp(rng.uniform(np.log(least), np.log(most))))
         few = rng.choice(info.n_states, size=min(info.n_states, int(rng.integers(1, 4))), replace=False).tolist()
         outcomes = [(r, s) for r in (info.r_min + info.size * np.round(rng.random(3), 2)).tolist() for s in few]
         law = rng.dirichlet(np.ones(len(outcomes)))

@@ -301,8 +301,9 @@ def _show_run(run: Any, out: str, plot: str) -> None:
             ("span of the optimistic bias", f"{run.span[-1]:.6g}"),
         ]
     busy = seconds["planning"] + seconds["simulating"]
-    speed = f", {done / busy:,.0f} steps/s" if busy > 0 else ""
-    rows.append(("seconds", f"{busy:.3g} (planning {seconds['planning']:.3g}){speed}"))
+    rows.append(("seconds", f"{busy:.3g}, of which planning {seconds['planning']:.3g}"))
+    if busy > 0:
+        rows.append(("steps a second", f"{done / busy:,.0f}"))
     rows += [(what, where) for what, where in (("written to", out), ("figure", plot)) if where]
     for row in rows:
         table.add_row(*row)

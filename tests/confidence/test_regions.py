@@ -14,7 +14,7 @@ from spanrl import MDP, ProblemInfo
 from spanrl.confidence.regions import BernsteinBox, HoeffdingBall, level
 from spanrl.models.counts import Counts
 
-CASES = settings(deadline=None, derandomize=True, max_examples=30)
+CASES = settings(deadline=None, derandomize=True, max_examples=60)
 ROUNDING = 1e-12
 
 REGIONS = [BernsteinBox(), BernsteinBox(0.01, 0.05, 0.05), BernsteinBox("rsqrt"), HoeffdingBall(), HoeffdingBall("rsqrt")]

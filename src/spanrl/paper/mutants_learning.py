@@ -66,9 +66,9 @@ def unlikely_unseen(centre: float, radius: float, low: float, high: float) -> tu
     return cut(centre, radius if centre > 0 else radius / 2, low, high)
 
 
-def point(centre: float, radius: float, low: float, high: float) -> tuple[float, float]:
-    """Believe the estimate."""
-    return centre, centre
+def thin(centre: float, radius: float, low: float, high: float) -> tuple[float, float]:
+    """Use a hundredth of the radius."""
+    return cut(centre, radius / 100, low, high)
 
 
 def stale(system: System) -> System:

@@ -335,7 +335,7 @@ def _audit_perturbed(system: System, ledger: Ledger, env: Env, seed: int) -> Non
     """Require the plan of the theorem: on M‡_k with η_k, stopped by the rule with γ_k, at most η_k c below g*."""
     g, h = optimum(env.mdp)
     c = 1.5 * h
-    for moment in replay(system, env, SCAL(c, perturb=True, p_scale=0.2), horizon=150, seed=seed):
+    for moment in replay(system, env, SCAL(c, perturb=True, p_scale=0.01, r_scale=0.01), horizon=300, seed=seed):
         if not moment.over:
             eta = _eta(moment, sizes(env.mdp)[1], c)
             plain = moment.learner.confidence_set()
@@ -393,7 +393,7 @@ CLAIMS = (
         check=check_C1,
         mutants={
             "radii a thirtieth": wrong.radii(bernstein=wrong.shrunk(1 / 30)),
-            "no radius for transitions": wrong.radii(p_ends=wrong.point),
+            "a hundredth of the radius for transitions": wrong.radii(p_ends=wrong.thin),
         },
     ),
     Claim(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy.stats import binom
@@ -152,7 +153,9 @@ def check_R6(system: System, scale: Scale) -> Outcome:
     """Replay learners with counters of our own: the rule fires at ν = max{1, N}, never before and never after."""
     ledger = Ledger()
     for env, agent, seed in driven(system, scale, "R6"):
+        starts = []
         for moment in replay(system, env, agent, horizon=3000, seed=seed):
+            starts.append(moment.t)
             if moment.last is not None:
                 n, visits, about = moment.last
                 full = np.maximum(1, n)
@@ -163,7 +166,27 @@ def check_R6(system: System, scale: Scale) -> Outcome:
                     ledger.true("ν_k = max{1, N_k} for the pair that fired", any(visits[i] == full[i] for i in about))
             if not moment.over:
                 _compare_counts(ledger, moment)
+        _watch_compiled(system, ledger, env, agent, seed, starts[:-1])
     return ledger.outcome(needs=("episodes that ended", "episodes in which the next action was drawn from two"))
+
+
+def _watch_compiled(system: System, ledger: Ledger, env: Env, agent: Agent, seed: int, starts: list[int]) -> None:
+    """Require of a compiled run what can be seen of the rule between two episodes, and that it starts as the one by hand did."""
+    before: list[Any] = []
+
+    def watch(learner: Any) -> None:
+        if before:
+            n, played = before.pop()
+            visits, full = learner.counts.n - n, np.maximum(1, n)
+            ledger.within("compiled: ν_k ≤ max{1, N_k}", float((visits - full).max()))
+            ledger.true("compiled: ν_k = max{1, N_k} for a pair in play", (visits == full)[played].any())
+            ledger.count("compiled: episodes that ended")
+        info = learner.info
+        before.append((learner.counts.n.copy(), learner.policy.probs[info.pair_state, info.action] > 0))
+
+    found = run(system, env, agent, horizon=10**5, seed=seed, watch=watch)
+    begun = found.episodes["start"]
+    ledger.true("compiled: the same first episodes as by hand", begun[begun <= 3000].tolist() == starts)
 
 
 def _compare_counts(ledger: Ledger, moment: Moment) -> None:
