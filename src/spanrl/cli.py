@@ -301,7 +301,7 @@ def _show_run(run: Any, out: str, plot: str) -> None:
             ("span of the optimistic bias", f"{run.span[-1]:.6g}"),
         ]
     busy = seconds["planning"] + seconds["simulating"]
-    rows.append(("seconds", f"{busy:.3g}, of which planning {seconds['planning']:.3g}"))
+    rows += [("seconds", f"{busy:.3g}"), ("of which planning", f"{seconds['planning']:.3g}")]
     if busy > 0:
         rows.append(("steps a second", f"{done / busy:,.0f}"))
     rows += [(what, where) for what, where in (("written to", out), ("figure", plot)) if where]
