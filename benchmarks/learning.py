@@ -60,7 +60,10 @@ def knight_quest_rows(smoke: bool) -> list[Row]:
     """The paper's largest domain, at the paper's horizon."""
     env = make("knight-quest")
     policy, rows = solve(env.mdp).policy, []
-    agents = (("SCAL c = 5", SCAL(5.0, p_scale=0.05, r_scale=0.05), 1.6), ("UCRL", UCRL(p_scale=0.05, r_scale=0.05), 2.0))
+    agents = (
+        ("SCAL c = 5", SCAL(5.0, p_scale=0.05, r_scale=0.05), 1.6),
+        ("UCRL", UCRL(p_scale=0.05, r_scale=0.05), 2.0),
+    )
     for T in (10**4,) if smoke else (10**7, 4 * 10**8):
         begun = perf_counter()
         simulate(env, policy, horizon=T, seed=0)
@@ -86,7 +89,9 @@ def accelerator_rows(smoke: bool) -> list[Row]:
         warm: learn(env, SCAL(5.0, **options, warm_start=warm), horizon=T, seed=0).meta["seconds"]["planning"]
         for warm in (True, False)
     }
-    return [Row(f"Warm start in learning, T = {T:g}", "Knight Quest, SCAL c = 5", spent[True] / spent[False], "×", 1 / 1.3)]
+    return [
+        Row(f"Warm start in learning, T = {T:g}", "Knight Quest, SCAL c = 5", spent[True] / spent[False], "×", 1 / 1.3)
+    ]
 
 
 def large_rows(smoke: bool) -> list[Row]:

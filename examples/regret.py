@@ -15,7 +15,7 @@ AGENTS = {"UCRL": "#444444", "SCAL c = 10": "#c2410c", "SCAL c = 5": "#1f5fa8", 
 
 
 def agent(label: str) -> str:
-    return "ucrl" if label == "UCRL" else f"scal[span_bound={label.split()[-1]}]"
+    return "ucrl" if label == "UCRL" else f"scal[span_bound={label.rsplit(maxsplit=1)[-1]}]"
 
 
 def main(path: Path, horizon: float, seeds: int) -> None:

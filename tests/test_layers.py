@@ -102,8 +102,14 @@ def allowed(who: str, target: str) -> bool:
 
 def violations(path: str, source: str) -> list[str]:
     """Return what the file ``path`` (below src/spanrl) imports and should not."""
-    if path == "__init__.py":  # the public names, lazily: no import of ours but by name, and the hook that imports nothing heavy
-        return [f"{path}:{i.line} imports {i.module}" for i in imports(source, path) if layer(i.module) not in ("", "gym_hook")]
+    if (
+        path == "__init__.py"
+    ):  # the public names, lazily: no import of ours but by name, and the hook that imports nothing heavy
+        return [
+            f"{path}:{i.line} imports {i.module}"
+            for i in imports(source, path)
+            if layer(i.module) not in ("", "gym_hook")
+        ]
     who = Path(path).parts[0].removesuffix(".py")
     forbidden = NEVER["paper/oracles"] if Path(path).match("paper/oracles*.py") else set()
     out = []

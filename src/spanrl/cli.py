@@ -66,7 +66,9 @@ def _root(
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(help="What to list: envs or agents; both where left out.", show_default=False)] = "",
+    what: Annotated[
+        str, typer.Argument(help="What to list: envs or agents; both where left out.", show_default=False)
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """List what can be used by name, with its parameters: environments and agents."""
@@ -86,7 +88,10 @@ def list_(
         _print_json(
             {
                 kind: [
-                    {**{f: getattr(e, f) for f in fields}, "parameters": {k: p.default for k, p in e.parameters.items()}}
+                    {
+                        **{f: getattr(e, f) for f in fields},
+                        "parameters": {k: p.default for k, p in e.parameters.items()},
+                    }
                     for e in entries()
                 ]
                 for kind, (_, entries) in chosen.items()
@@ -240,7 +245,9 @@ def learn(
         str, typer.Argument(metavar="AGENT", help="An agent, such as ucrl or 'scal[span_bound=5]'.", show_default=False)
     ],
     horizon: Annotated[str, typer.Option(help="Number of steps, such as 1e6.")] = "1e6",
-    seed: Annotated[str, typer.Option(help="Seed of the environment and the agent: the same seed, the same run.")] = "0",
+    seed: Annotated[
+        str, typer.Option(help="Seed of the environment and the agent: the same seed, the same run.")
+    ] = "0",
     points: Annotated[str, typer.Option(help="Measurement times a decade of steps.")] = "100",
     out: Annotated[
         str, typer.Option(metavar="DIR", help="Write the run to a new folder: two Parquet tables and meta.json.")
@@ -256,18 +263,15 @@ def learn(
     from spanrl.learning.run import check_free
     from spanrl.learning.worlds import as_world
 
-    steps, whole_seed, per_decade = (
-        _to_number("learn", "--horizon", horizon), _to_number("learn", "--seed", seed), _to_number("learn", "--points", points),
-    )  # fmt: skip
+    steps, per_decade = _to_number("learn", "--horizon", horizon), _to_number("learn", "--points", points)
+    whole_seed = _to_seed(seed)
     world, chosen = as_world(env).env, make_agent(agent)
     if out:
         check_free(out)
     if plot:
         _check_figure(plot)
     with _compiling("learn", 30):
-        result = run_agent(
-            world, chosen, horizon=steps, seed=_whole(whole_seed), points=per_decade, progress=_on_terminal()
-        )
+        result = run_agent(world, chosen, horizon=steps, seed=whole_seed, points=per_decade, progress=_on_terminal())
     if out:
         result.save(out)
     if plot:
@@ -313,7 +317,11 @@ def _show_run(run: Any, out: str, plot: str) -> None:
         curve = _table("t", "regret", "pseudo-regret", "episodes", "span")
         for i in powers:
             curve.add_row(
-                f"{run.t[i]:,}", f"{run.regret[i]:.5g}", f"{run.pseudo_regret[i]:.5g}", f"{run.n_episodes[i]:,}", f"{run.span[i]:.4g}"
+                f"{run.t[i]:,}",
+                f"{run.regret[i]:.5g}",
+                f"{run.pseudo_regret[i]:.5g}",
+                f"{run.n_episodes[i]:,}",
+                f"{run.span[i]:.4g}",
             )
         _show(curve)
 
@@ -412,9 +420,12 @@ def _on_terminal() -> bool:
     return sys.stderr.isatty() and not _Settings.quiet
 
 
-def _whole(value: float) -> float | int:
-    """Return a number with an integer value as an int."""
-    return int(value) if value.is_integer() else value
+def _to_seed(text: str) -> int:
+    """Return a seed, exactly."""
+    try:
+        return int(text)
+    except ValueError:
+        raise OptionError(f"learn: --seed must be a whole number ≥ 0; got {text!r}.") from None
 
 
 def _to_number(who: str, option: str, text: str) -> float:

@@ -11,7 +11,12 @@ from spanrl.names import Value, parse_value
 
 Kind = type[Value] | tuple[type[Value], ...]
 
-_WANTED: dict[type[Value], str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a word of [A-Za-z0-9_.+-]"}
+_WANTED: dict[type[Value], str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a word of [A-Za-z0-9_.+-]",
+}
 
 
 def require(holds: bool, who: str, rule: str, came: object, remedy: str) -> None:

@@ -139,10 +139,12 @@ class Learner:
 
     def _plan(self, t: int) -> Plan:
         rules = self.rules
-        options = {"span_bound": rules.span_bound, "mixture": rules.mixture}
+        counts, c, mixture = self.counts, rules.span_bound, rules.mixture
         if rules.perturb:
-            return self._planner.plan_perturbed(self.counts, t, **options)
-        return self._planner.plan(self.counts, t, **options, from_bias=rules.warm_start, plain=rules.best_of_both)
+            return self._planner.plan_perturbed(counts, t, span_bound=c, mixture=mixture)
+        return self._planner.plan(
+            counts, t, span_bound=c, mixture=mixture, from_bias=rules.warm_start, plain=rules.best_of_both
+        )
 
     def _take_in(self, batch: Batch) -> None:
         counts = self.counts
@@ -169,14 +171,14 @@ class Learner:
         """Return a state as an int, or refuse it with the step."""
         if type(value) is int and 0 <= value < self.info.n_states:  # the usual case, told fast
             return value
-        if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < self.info.n_states:
+        if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < self.info.n_states:
             raise OptionError(f"{what} must be in 0..{self.info.n_states - 1}; got {value!r} at step {self.t + 1}.")
         return int(value)
 
     def _reward(self, value: Any) -> float:
         """Return a reward as a float, or refuse it with its value and step."""
         info = self.info
-        if not (type(value) is float or isinstance(value, Real)) or not info.r_min <= value <= info.r_max:
+        if not (type(value) is float or isinstance(value, Real)) or not info.r_min <= float(value) <= info.r_max:
             raise InputError(
                 f"observe: the reward must lie in [{info.r_min:g}, {info.r_max:g}]; got {value!r} at step {self.t + 1}. "
                 "Declare the range of the rewards, r_min and r_max."

@@ -1,7 +1,7 @@
 """Agents by name: ``make_agent("scal[span_bound=5]")``, and a place to add one's own.
 
-An agent is a frozen dataclass with ``start(info, rng)``, which returns a learner with ``act(state)`` and ``observe(reward, next_state)``. Its
-fields are the parameters of the text form.
+An agent is a frozen dataclass with ``start(info, rng)``, which returns a learner with ``act(state)`` and ``observe(reward, next_state)``.
+Its fields are the parameters of the text form.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def make_agent(name: str, /, **given: Any) -> Agent:
     entry = _ENTRIES[bare]
     agent = entry.load()(**parameters.values(bare, entry.parameters, given))
     if not isinstance(agent, Agent):
-        raise OptionError(f"{bare}: the factory must return an agent with start(info, rng); got {type(agent).__name__}.")
+        raise OptionError(
+            f"{bare}: the factory must return an agent with start(info, rng); got {type(agent).__name__}."
+        )
     return agent
 
 

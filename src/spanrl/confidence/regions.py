@@ -1,7 +1,7 @@
 """Sets of plausible MDPs around what was seen: counts → box or L1 ball of every pair, compiled and sparse.
 
-A region is a rule, frozen, with its confidence level. :meth:`law` gives its numbers at a time t, from which :func:`fill_rows` writes the set of
-any pairs; :meth:`bounded` gives the whole as a checked ``BoundedMDP``. Rewards are kept in [r_min, r_max], so that the optimistic one is
+A region is a rule, frozen, with its confidence level. :meth:`law` gives its numbers at a time t, from which :func:`fill_rows` writes the
+set of any pairs; :meth:`bounded` gives the whole as a checked ``BoundedMDP``. Rewards are kept in [r_min, r_max], so that the optimistic one is
 capped at r_max (paper, footnote in Sec. 6), and probabilities in [0, 1]; a pair never seen may be anything.
 """
 
@@ -120,7 +120,7 @@ def _fill_all(kind: int, law: Law, counts: Counts) -> Ends:
 
 @kernel
 def fill_rows(kind, law, pairs, n, r_mean, r_sq, succ_ptr, times, ends):
-    """Write the sets of ``pairs``; a box that allows everything is marked FREE and has no rows. ``law`` is what the region's ``law`` gives."""
+    """Write the sets of ``pairs``; a box that allows everything is marked FREE and has no rows. ``law`` comes from the region."""
     p_log, r_log, p_scale, r_scale, r_min, r_max, S = law
     low, room, slack, rest, r_low, r_high = ends
     for i in pairs:

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spanrl.options import one_of
 from spanrl.errors import ModelError
 from spanrl.models import checks
 from spanrl.models.checks import ROUNDING, Array, frozen
 from spanrl.models.mdp import MDP
 from spanrl.names import Value
+from spanrl.options import one_of
 
 if TYPE_CHECKING:
     from spanrl.kernels.sampling import Sampler
@@ -164,7 +164,7 @@ class Env:
         return int(states[np.searchsorted(upper[:-1], rng.random(), side="right")])
 
     def step(self, state: int, action: int, rng: np.random.Generator) -> tuple[float, int]:
-        """Draw what an available action brings: (reward, next state). One 64-bit number of ``rng`` a step, as :func:`spanrl.learn` takes."""
+        """Draw what an available action brings: (reward, next state). It takes one 64-bit number of ``rng``, as in :func:`spanrl.learn`."""
         from spanrl.kernels.sampling import draw
 
         word = rng.integers(0, 2**64 - 1, dtype=np.uint64, endpoint=True)

@@ -27,8 +27,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spanrl.envs.env import Env, Outcome
-from spanrl.options import one_of
 from spanrl.errors import OptionError
+from spanrl.options import one_of
 
 ACTIONS = ("right", "down", "left", "up", "stay", "collect gold", "buy key", "buy armour")
 COLLECT, BUY_KEY, BUY_ARMOUR = 5, 6, 7

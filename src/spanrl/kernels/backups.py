@@ -4,9 +4,10 @@ With ``sign`` = +1 the inner problem is max_p pᵀv, with −1 it is min_p pᵀv
 maximum. A box costs O(listed successors) a pair, not O(S): all states that are not listed share one interval [0, rest], and
 between two listed successors of neighbouring rank a block of them is filled at once by a difference of prefix sums.
 
-Both set sweeps walk each row once, in the order it had in the last sweep; a row that turns out to be out of order is sorted and
-walked again. Rows are copied into the workspace when they are first needed there, once for each version of the model. Arrays are taken out of their tuples before the loop, and indices are unsigned: numba then neither counts
-references nor checks for negative indices inside it.
+Rows that must be walked in the order of the states are copied into the workspace when they are first needed there, once for each version
+of the model, and stay in the order they had in the last sweep; a row that turns out to be out of order is sorted and walked again. Arrays
+are taken out of their tuples before the loop, and indices are unsigned: numba then neither counts references nor checks for negative
+indices inside it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def box_values(m, reward, sign, ws, pairs, q):
 
 
 @kernel
-def _sorted_box_values(m, reward, sign, ws, pairs, q):
+def _sorted_box_values(m, reward, sign, ws, pairs, q):  # noqa: PLR0912 - calls from this loop would cost more than it does
     """Do what :func:`box_values` does, row by row in the order of the states."""
     succ_ptr, slack, rests = m.succ_ptr, m.slack, m.rest
     keys, prefix, w, rank = ws.keys, ws.prefix, ws.w, ws.rank

@@ -1,7 +1,8 @@
 """The planner of the learners: T_c v = Γ_c Lv on a set model, from one warm start to the next.
 
-A full sweep evaluates every pair; it alone gives the gain bracket, so it alone can end the iteration. Between two full sweeps the actions it
-chose are frozen and only their pairs are swept (modified policy iteration; nature keeps choosing anew), which costs a fraction.
+A full sweep evaluates every pair; it alone gives the gain bracket, so it alone can end the iteration. Between two full sweeps the actions
+chosen by the first are frozen and only their pairs are swept (modified policy iteration; nature keeps choosing anew), which costs a
+fraction.
 """
 
 from __future__ import annotations
@@ -57,9 +58,10 @@ def _frozen_sweep(m, reward, ws, v, u, pairs):
 def improve(m, reward, ws, v, u, pairs, c, tol, widest, inner, progress, budget):
     """Iterate v ← (1−a)v + a·T_c v until the gain bracket is at most ``tol`` wide, for at most ``budget`` full sweeps.
 
-    Before each full sweep but the first come at most ``inner`` sweeps over frozen actions. Where the bracket stalls, a goes from 1 to 0.9 and 0.5. ``progress`` [6] holds (sweeps, a,
-    rounds, width at the last look, rounds at the next, last width), so that the outcome does not depend on the budget. An iterate whose span exceeds ``widest`` ends it. Returns (outcome, lo, hi); on success v is the vector that the bracket
-    belongs to, and ws.q has the values of all pairs at v.
+    Before each full sweep but the first come at most ``inner`` sweeps over frozen actions. Where the bracket stalls, a goes from 1 to 0.9
+    and 0.5. ``progress`` [6] holds (sweeps, a, rounds, width at the last look, rounds at the next, last width), so that the outcome does
+    not depend on the budget. An iterate whose span exceeds ``widest`` ends it. Returns (outcome, lo, hi); on success v is the vector that
+    the bracket belongs to, and ws.q has the values of all pairs at v.
     """
     for _ in range(budget):
         if progress[2] > 0.0:

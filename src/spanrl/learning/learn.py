@@ -41,9 +41,9 @@ def learn(
     env: Any,
     agent: Any,
     *,
-    horizon: int,
+    horizon: float,
     seed: int,
-    points: int = 100,
+    points: float = 100,
     gain: float | None = None,
     audit: bool = False,
     progress: bool = False,
@@ -51,8 +51,8 @@ def learn(
     """Let ``agent`` learn in ``env`` for ``horizon`` steps; return its curve and its episodes.
 
     Args:
-        env: a text such as "three-state[delta=0.005]", the path of a model file, an ``Env``, an ``MDP`` (pays its mean rewards), or a Gymnasium
-            environment with Discrete spaces (rewards in its ``reward_range``, else in the range of its table P, else in [0, 1]).
+        env: a text such as "three-state[delta=0.005]", the path of a model file, an ``Env``, an ``MDP`` (pays its mean rewards), or a
+            Gymnasium environment with Discrete spaces (rewards in its ``reward_range``, else in the range of its table P, else in [0, 1]).
         agent: a text such as "scal[span_bound=5]", or an agent.
         horizon: number of steps.
         seed: a whole number ≥ 0.
@@ -72,7 +72,9 @@ def learn(
     if whole >= 2**63:
         raise OptionError(f"learn: the seed must be below 2⁶³, to fit into the files; got {seed!r}. Give 0, say.")
     if gain is not None and not (isinstance(gain, (int, float, np.floating)) and isfinite(gain)):
-        raise OptionError(f"learn: gain must be a finite number or None; got {gain!r}. Leave it out to have it computed.")
+        raise OptionError(
+            f"learn: gain must be a finite number or None; got {gain!r}. Leave it out to have it computed."
+        )
     world = as_world(env)
     chosen = _agent(agent)
     info = world.info(steps)

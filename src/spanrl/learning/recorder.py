@@ -20,7 +20,7 @@ class Recorder:
     def __init__(self, horizon: int, points: int, gain: float | None, mdp: MDP | None, audit: bool) -> None:
         """Measure up to ``horizon``; g* and the model, where known, belong to the measuring side alone."""
         self.horizon, self.gain, self._mdp, self._audit = horizon, gain, mdp, audit
-        self._times = [*measurement_times(horizon, points).tolist(), horizon + 1]
+        self._times: list[int] = [*measurement_times(horizon, points).tolist(), horizon + 1]
         self._begun = perf_counter()
         self._rows: list[tuple[int, float, float, float, float, int]] = []
         self._episodes: list[tuple[Any, ...]] = []
@@ -67,4 +67,6 @@ class Recorder:
         }
         total = {**seconds, "total": perf_counter() - self._begun}
         typed = [column.astype(kind) for column, kind in zip(curve, CURVE.values(), strict=True)]
-        return Run(*typed, episodes, {**meta, "interrupted": interrupted, "seconds": total})
+        t, reward, regret, pseudo_regret, span, n_episodes = typed
+        told = {**meta, "interrupted": interrupted, "seconds": total}
+        return Run(t, reward, regret, pseudo_regret, span, n_episodes, episodes, told)

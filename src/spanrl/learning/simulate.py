@@ -80,7 +80,7 @@ def _weights(mdp: MDP, policy: Any) -> NDArray[np.float64]:
 
 
 def _joined(env: Env, weight: NDArray[np.float64]) -> tuple[Sampler, NDArray[np.int64]]:
-    """Return a sampler with one pair a state, whose outcomes are those of all actions weighted by the policy; and the pair of each outcome."""
+    """Return a sampler with one pair a state, whose outcomes are those of all actions weighted by the policy; and their pairs."""
     table = env.sampler
     pair = np.repeat(np.arange(env.mdp.n_pairs), np.diff(table.out_ptr))
     prob = env.outcome_probs * weight[pair]

@@ -1,7 +1,7 @@
 """Where a learner learns: an environment of ours, or one of Gymnasium, behind one small interface for driving it step by step.
 
-A step returns (reward, next state, state to go on from). The last two differ after Gymnasium's ``truncated``, which only resets: the jump is no
-transition. After ``terminated`` the process continues at the reset state, which is the next state then.
+A step returns (reward, next state, state to go on from). The last two differ after Gymnasium's ``truncated``, which only resets: the jump
+is no transition. After ``terminated`` the process continues at the reset state, which is the next state then.
 """
 
 from __future__ import annotations
@@ -126,11 +126,12 @@ class GymWorld:
 
     def _state(self, seen: Any, step: int) -> int:
         """Return an observation as a state 0..S−1."""
-        whole = int(seen) - self._first_state if isinstance(seen, (Integral, np.ndarray)) and np.ndim(seen) == 0 else -1
+        whole = int(seen) - self._first_state if isinstance(seen, Integral) or np.shape(seen) == () else -1
         if not 0 <= whole < self._n_states:
             last = self._first_state + self._n_states - 1
             raise InputError(
-                f"learn: {self.id} returned state {seen!r} at step {step}; it must lie in {self._first_state}..{last}, as its observation_space says."
+                f"learn: {self.id} returned state {seen!r} at step {step}; "
+                f"it must lie in {self._first_state}..{last}, as its observation_space says."
             )
         return whole
 

@@ -41,7 +41,7 @@ class ProblemInfo:
         who = "ProblemInfo"
         for name in ("n_states", "n_actions"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not (isinstance(value, Integral) and value >= 1):
+            if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= 1):
                 raise OptionError(f"{who}: {name} must be a whole number ≥ 1; got {value!r}.")
         r_min, r_max = checks.reward_range(who, self.r_min, self.r_max)
         object.__setattr__(self, "r_min", r_min)
@@ -55,9 +55,7 @@ class ProblemInfo:
         """Tell of an MDP what an agent may know."""
         available = np.zeros((mdp.n_states, mdp.n_actions), dtype=bool)
         available[mdp.pair_state, mdp.action] = True
-        return cls(
-            mdp.n_states, mdp.n_actions, r_min=mdp.r_min, r_max=mdp.r_max, available=available, horizon=horizon
-        )
+        return cls(mdp.n_states, mdp.n_actions, r_min=mdp.r_min, r_max=mdp.r_max, available=available, horizon=horizon)
 
     @cached_property
     def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -24,6 +24,11 @@ def radii(**parts: Any) -> Mutant:
     return lambda system: slow_learners(system, **parts)
 
 
+def learners(**parts: Any) -> Mutant:
+    """Return the mutant whose learners alone are broken: a region that is asked for its set gives the right one."""
+    return lambda system: system.changed(start=slow_learners(system, **parts).start)
+
+
 def planning(mutant: Mutant) -> Mutant:
     """Return the mutant whose learners plan with a broken planner; the checker's own functions stay whole."""
     return lambda system: slow_learners(system, planner=mutant(system))
@@ -48,6 +53,11 @@ def log_of_columns(info: ProblemInfo, t: int, delta: float, states: bool) -> flo
 def biased(squares: float, n: int) -> float:
     """Divide by N."""
     return squares / n
+
+
+def halved(squares: float, n: int) -> float:
+    """Divide by 2N − 1, as if every reward had been seen twice."""
+    return squares / (2 * n - 1)
 
 
 def uncapped(centre: float, radius: float, low: float, high: float) -> tuple[float, float]:

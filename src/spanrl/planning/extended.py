@@ -68,8 +68,8 @@ class ExtendedPlanner:
     ) -> Plan:
         """Run ScOpt (span_bound = ∞: EVI) on the set at time t, to a gain bracket of (r_max − r_min)/√t.
 
-        ``from_bias`` starts at the last bias instead of 0. ``plain`` runs EVI from 0 first and keeps its policy if no iterate's span exceeds
-        the bound.
+        ``from_bias`` starts at the last bias instead of 0. ``plain`` runs EVI from 0 first and keeps its policy if no iterate's span
+        exceeds the bound.
         """
         before = 0
         if plain or not from_bias:
@@ -95,7 +95,8 @@ class ExtendedPlanner:
             policy="mixture" if mixture else "greedy",
             max_sweeps=_MOST_ROUNDS,
         )
-        rule, self.bias = solution._rule, solution.bias.copy()
+        rule: Any = solution._rule
+        self.bias = solution.bias.copy()
         pairs = np.stack((rule.pair, rule.least_pair), axis=1).ravel()
         weight = np.where(rule.pair == rule.least_pair, 0.0, rule.weight)
         left = np.maximum(counts.n[pairs], 1)
@@ -111,7 +112,7 @@ class ExtendedPlanner:
         radii = [
             bernstein(q * (1.0 - q), int(n), law.p_log, law.p_scale, 1.0) for q, n in zip(p, counts.n, strict=True)
         ]
-        return min(1.0, info.size / (c * t) if c > 0 else 1.0, *radii)
+        return float(min(1.0, info.size / (c * t) if c > 0 else 1.0, *radii))
 
     def _layout(self, counts: Counts) -> Arrays:
         """Return the set as the kernels take it; its arrays are made anew only when new successors were seen."""
@@ -137,7 +138,16 @@ class ExtendedPlanner:
         model = self._layout(counts)
         arrays = (counts.n, counts.r_mean, counts.r_sq, counts.times, self._ends, self._reward, self._least)
         options = (c, tol, widest, inner, mixture, progress, self._budget)
-        shared = (model, self.region.law(t, self.info), *arrays, *self._workspaces, self.bias, self._u, self._best, *options)
+        shared = (
+            model,
+            self.region.law(t, self.info),
+            *arrays,
+            *self._workspaces,
+            self.bias,
+            self._u,
+            self._best,
+            *options,
+        )
         while progress[2] < _MOST_ROUNDS:
             outcome, low, high, mixes, span = plan_episode(*shared, pairs, weight, left)
             if outcome == CONVERGED:
