@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.confidence.experience import take_in
 from spanrl.confidence.regions import Region
 from spanrl.errors import InputError, OptionError
-from spanrl.kernels.counting import add_rewards, add_successors, list_successors
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Batch, Counts
 from spanrl.models.info import ProblemInfo
@@ -129,7 +129,7 @@ class Learner:
         """Take in the experience of the last episode, and plan the next."""
         begun = perf_counter()
         if batch is not None:
-            self._take_in(batch)
+            take_in(self.counts, batch)
         start = self.t + 1
         self.plan = plan = self._plan(start)
         low, high = plan.gain_bounds
@@ -145,14 +145,6 @@ class Learner:
         return self._planner.plan(
             counts, t, span_bound=c, mixture=mixture, from_bias=rules.warm_start, plain=rules.best_of_both
         )
-
-    def _take_in(self, batch: Batch) -> None:
-        counts = self.counts
-        table = (counts.succ_ptr, counts.succ, counts.times)
-        if not add_successors(batch.pair, batch.succ, batch.times, *table):
-            counts.succ_ptr, counts.succ, counts.times = list_successors(batch.pair, batch.succ, *table)
-            add_successors(batch.pair, batch.succ, batch.times, counts.succ_ptr, counts.succ, counts.times)
-        add_rewards(batch.pair, batch.reward, batch.times, *counts.statistics())
 
     def _begin_by_hand(self) -> _Hand:
         self.begin_episode(Batch.from_dict(self._seen))

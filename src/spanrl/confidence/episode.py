@@ -11,7 +11,7 @@ from spanrl.kernels.jit import kernel
 
 @kernel
 def plan_episode(
-    m, law, n, r_mean, r_sq, times, ends, reward, least, ws, ws_least, v, u, best, c, tol, widest, inner, mixture, progress, budget,
+    m, law, n, r_mean, shares, ends, reward, least, ws, ws_least, v, u, best, c, tol, widest, inner, mixture, progress, budget,
     pairs, weight, left,
 ):  # fmt: skip
     """Build the set at the start, sweep for one budget, and choose the policy at the end; return (outcome, lo, hi, mixes, span).
@@ -20,7 +20,7 @@ def plan_episode(
     ``left`` [2S], how often each pair may be played, are written on success.
     """
     if progress[0] == 0.0:
-        fill_rows(m.kind, law, ws.pairs, n, r_mean, r_sq, m.succ_ptr, times, ends)
+        fill_rows(m.kind, law, ws.pairs, n, r_mean, m.succ_ptr, shares, ends)
         ws.version[0] += 1
         ws_least.version[0] += 1
     outcome, lo, hi = improve(m, reward, ws, v, u, best, c, tol, widest, inner, progress, budget)

@@ -17,14 +17,14 @@ def bernstein(variance, n, log_term, scale, size):
     Empirical Bernstein (Maurer & Pontil 2009, Theorem 4) at level δ/(60 t⁷SA), as SCAL and its UCRL use it for rewards and, with
     σ̂² = p̂(1 − p̂) and size 1, for each transition probability (Fruit et al. 2018, Sec. 3.1 and appendix on the regret).
     """
-    square, linear = bernstein_terms(n, log_term, scale, size)
-    return sqrt(square * variance) + linear
+    root, linear = bernstein_factors(log_term, scale)
+    return root * sqrt(variance / max(1, n)) + linear * size / max(1, n - 1)
 
 
 @kernel
-def bernstein_terms(n, log_term, scale, size):
-    """Return what :func:`bernstein` has in common for all variances: (14 α b/N⁺, (49/3) α·size·b/max(1, N−1))."""
-    return 14.0 * scale * log_term / max(1, n), 49.0 / 3.0 * scale * size * log_term / max(1, n - 1)
+def bernstein_factors(log_term, scale):
+    """Return (√(14 α b), (49/3) α b): what :func:`bernstein` multiplies the standard error √(σ̂²/N⁺) and size/max(1, N−1) with."""
+    return sqrt(14.0 * scale * log_term), 49.0 / 3.0 * scale * log_term
 
 
 @kernel

@@ -1,8 +1,8 @@
 """Sets of plausible MDPs around what was seen: counts → box or L1 ball of every pair, compiled and sparse.
 
 A region is a rule, frozen, with its confidence level. :meth:`law` gives its numbers at a time t, from which :func:`fill_rows` writes the
-set of any pairs; :meth:`bounded` gives the whole as a checked ``BoundedMDP``. Rewards are kept in [r_min, r_max], so that the optimistic one is
-capped at r_max (paper, footnote in Sec. 6), and probabilities in [0, 1]; a pair never seen may be anything.
+set of any pairs; :meth:`bounded` gives the whole as a checked ``BoundedMDP``. Rewards are kept in [r_min, r_max], so that the optimistic
+one is capped at r_max (paper, footnote in Sec. 6), and probabilities in [0, 1]; a pair never seen may be anything.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.confidence.radii import bernstein_terms, hoeffding, weissman
+from spanrl.confidence.radii import bernstein_factors, hoeffding, weissman
 from spanrl.kernels.jit import kernel
 from spanrl.kernels.layout import BALL, BOX, FREE
 from spanrl.models.bounded import BoundedMDP
@@ -114,41 +114,40 @@ def new_ends(n_pairs: int, n_listed: int) -> Ends:
 
 def _fill_all(kind: int, law: Law, counts: Counts) -> Ends:
     ends = new_ends(counts.n_pairs, counts.succ.size)
-    fill_rows(kind, law, np.arange(counts.n_pairs), *counts.statistics(), counts.succ_ptr, counts.times, ends)
+    fill_rows(kind, law, np.arange(counts.n_pairs), counts.n, counts.r_mean, counts.succ_ptr, counts.shares, ends)
     return ends
 
 
 @kernel
-def fill_rows(kind, law, pairs, n, r_mean, r_sq, succ_ptr, times, ends):
+def fill_rows(kind, law, pairs, n, r_mean, succ_ptr, shares, ends):
     """Write the sets of ``pairs``; a box that allows everything is marked FREE and has no rows. ``law`` comes from the region."""
     p_log, r_log, p_scale, r_scale, r_min, r_max, S = law
     low, room, slack, rest, r_low, r_high = ends
+    p_hat, p_error, r_error, inverse = shares
+    p_root, p_linear = bernstein_factors(p_log, p_scale)
+    r_root, r_linear = bernstein_factors(r_log, r_scale)
+    size = r_max - r_min
     for i in pairs:
         N = n[i]
         if N == 0:
             slack[i], rest[i], r_low[i], r_high[i] = (FREE if kind == BOX else 1.0), 1.0, r_min, r_max
             continue
-        if kind == BOX:
-            square, radius = bernstein_terms(N, r_log, r_scale, r_max - r_min)
-            if radius < r_max - r_min:
-                radius += sqrt(square * (r_sq[i] / (N - 1))) if N > 1 else 0.0
-        else:
-            radius = hoeffding(N, r_log, r_max - r_min)
+        radius = r_root * r_error[i] + r_linear * size * inverse[i] if kind == BOX else hoeffding(N, r_log, size)
         r_low[i], r_high[i] = max(r_min, r_mean[i] - radius), min(r_max, r_mean[i] + radius)
+        first, end = succ_ptr[i], succ_ptr[i + 1]
         if kind == BALL:
             slack[i] = weissman(N, S, p_log) / 2.0
-            for j in range(succ_ptr[i], succ_ptr[i + 1]):
-                low[j], room[j] = times[j] / N, 0.0
+            for j in range(first, end):
+                low[j], room[j] = p_hat[j], 0.0
             continue
-        square, linear = bernstein_terms(N, p_log, p_scale, 1.0)
-        if linear >= 1.0:  # of a successor never seen; every other radius is larger still
+        unseen = p_linear * inverse[i]  # the radius of a successor never seen; every other one is larger
+        if unseen >= 1.0:
             slack[i], rest[i] = FREE, 1.0
             continue
         total = 0.0
-        for j in range(succ_ptr[i], succ_ptr[i + 1]):
-            p = times[j] / N
-            beta = sqrt(square * (p * (1.0 - p))) + linear
-            low[j] = max(0.0, p - beta)
-            room[j] = min(1.0, p + beta) - low[j]
+        for j in range(first, end):
+            beta = p_root * p_error[j] + unseen
+            low[j] = max(0.0, p_hat[j] - beta)
+            room[j] = min(1.0, p_hat[j] + beta) - low[j]
             total += low[j]
-        slack[i], rest[i] = max(0.0, 1.0 - total), linear
+        slack[i], rest[i] = max(0.0, 1.0 - total), unseen

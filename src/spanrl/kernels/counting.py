@@ -53,34 +53,54 @@ def add_successors(pair, succ_new, times_new, succ_ptr, succ, times):
 
 
 @kernel
-def list_successors(pair, succ_new, succ_ptr, succ, times):
-    """Return (succ_ptr, succ, times) with rows for the entries that are not listed yet, seen 0 times so far."""
-    n_pairs = succ_ptr.size - 1
-    extra = np.zeros(n_pairs + 1, np.int64)
+def update_shares(pair, n, r_sq, succ_ptr, times, shares):
+    """Compute the shares of the pairs that were visited; entries of a pair stand together."""
+    p_hat, p_error, r_error, inverse = shares
     for e in range(pair.size):
-        extra[pair[e] + 1] += 1
-    room = succ_ptr + np.cumsum(extra)
-    wide, seen = np.empty(room[-1], np.uint32), np.zeros(room[-1], np.int64)
-    size = np.empty(n_pairs, np.int64)
+        if e > 0 and pair[e] == pair[e - 1]:
+            continue
+        i = pair[e]
+        N = n[i]
+        for j in range(succ_ptr[i], succ_ptr[i + 1]):
+            p = times[j] / N
+            p_hat[j], p_error[j] = p, np.sqrt(p * (1 - p) / N)
+        r_error[i] = np.sqrt(r_sq[i] / max(N - 1, 1) / N) if N > 1 else 0.0
+        inverse[i] = 1 / max(N - 1, 1)
+
+
+@kernel
+def list_successors(pair, succ_new, succ_ptr, succ, times, p_hat, p_error):
+    """Return (succ_ptr, succ, times, p_hat, p_error) with rows for the entries that are not listed yet, seen 0 times so far."""
+    n_pairs = succ_ptr.size - 1
+    ptr, size = np.zeros(n_pairs + 1, np.int64), np.empty(n_pairs, np.int64)
+    for e in range(pair.size):  # entries that are listed, or twice here, leave a gap, which is closed below
+        ptr[pair[e] + 1] += 1
     for i in range(n_pairs):
         size[i] = succ_ptr[i + 1] - succ_ptr[i]
-        for j in range(size[i]):
-            wide[room[i] + j] = succ[succ_ptr[i] + j]
-            seen[room[i] + j] = times[succ_ptr[i] + j]
+        ptr[i + 1] += ptr[i] + size[i]
+    n = ptr[-1]
+    wide, seen, hat, error = np.empty(n, np.uint32), np.empty(n, np.int64), np.empty(n), np.empty(n)
+    for i in range(n_pairs):
+        shift = ptr[i] - succ_ptr[i]
+        for j in range(succ_ptr[i], succ_ptr[i + 1]):
+            wide[j + shift], seen[j + shift], hat[j + shift], error[j + shift] = succ[j], times[j], p_hat[j], p_error[j]
     for e in range(pair.size):
         i = pair[e]
-        first, end = room[i], room[i] + size[i]
+        first, end = ptr[i], ptr[i] + size[i]
         j = _find(wide, first, end, succ_new[e])
         if j < end and wide[j] == succ_new[e]:
             continue
         for b in range(end, j, -1):
-            wide[b], seen[b] = wide[b - 1], seen[b - 1]
-        wide[j], seen[j] = succ_new[e], 0
+            wide[b], seen[b], hat[b], error[b] = wide[b - 1], seen[b - 1], hat[b - 1], error[b - 1]
+        wide[j], seen[j], hat[j], error[j] = succ_new[e], 0, 0.0, 0.0
         size[i] += 1
-    ptr = np.zeros(n_pairs + 1, np.int64)
+    out = 0
     for i in range(n_pairs):
-        ptr[i + 1] = ptr[i] + size[i]
-        for j in range(size[i]):
-            wide[ptr[i] + j] = wide[room[i] + j]
-            seen[ptr[i] + j] = seen[room[i] + j]
-    return ptr, wide[: ptr[-1]].copy(), seen[: ptr[-1]].copy()
+        shift, first = ptr[i] - out, out
+        out += size[i]
+        ptr[i] = first
+        if shift > 0:
+            for j in range(first, out):
+                wide[j], seen[j], hat[j], error[j] = wide[j + shift], seen[j + shift], hat[j + shift], error[j + shift]
+    ptr[n_pairs] = out
+    return ptr, wide[:out].copy(), seen[:out].copy(), hat[:out].copy(), error[:out].copy()

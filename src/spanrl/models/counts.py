@@ -11,7 +11,7 @@ does not depend on the order in which things happened.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +39,15 @@ class Batch(NamedTuple):
         )
 
 
+class Shares(NamedTuple):
+    """What confidence radii are made of: numbers that change only when a pair is visited."""
+
+    p_hat: NDArray[np.float64]  # [n] p̂
+    p_error: NDArray[np.float64]  # [n] √(p̂(1 − p̂)/N)
+    r_error: NDArray[np.float64]  # [n_pairs] √(σ̂²_r/N), σ̂² unbiased and 0 for N ≤ 1
+    inverse: NDArray[np.float64]  # [n_pairs] 1/max(1, N − 1)
+
+
 @dataclass(eq=False)
 class Counts:
     """The statistics of every pair. ``succ`` of each pair is sorted.
@@ -48,6 +57,7 @@ class Counts:
         r_mean: [n_pairs], the mean reward.
         r_sq: [n_pairs], the sum of squared deviations from it.
         succ_ptr, succ, times: the seen successors of pair i are ``succ[succ_ptr[i]:succ_ptr[i+1]]``, seen ``times``.
+        shares: frequencies and standard errors.
     """
 
     n: NDArray[np.int64]
@@ -56,6 +66,19 @@ class Counts:
     succ_ptr: NDArray[np.int64]
     succ: NDArray[np.uint32]
     times: NDArray[np.int64]
+    shares: Shares = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Compute the shares."""
+        self.share_out()
+
+    def share_out(self) -> None:
+        """Compute the shares of all pairs anew."""
+        N = np.maximum(self.n, 1)
+        row = np.repeat(N, np.diff(self.succ_ptr))
+        p_hat = self.times / row
+        errors = np.sqrt(p_hat * (1 - p_hat) / row), np.sqrt(self.r_variance / N)
+        self.shares = Shares(p_hat, *errors, 1 / np.maximum(self.n - 1, 1))
 
     @classmethod
     def empty(cls, n_pairs: int) -> Counts:

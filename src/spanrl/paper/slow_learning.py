@@ -165,10 +165,7 @@ class SlowLearner(Learner):
         self.plan = self._parts.play(self.plan, self.info)
         self.episode = self.episode._replace(start=self.episode.start - 1 + self._parts.first_step)
         left = np.array([self._parts.limit(int(n)) for n in self.counts.n[self.plan.pairs]])
-        if "left" in Plan._fields:
-            self.plan = self.plan._replace(left=left)
-        else:
-            self.left = left
+        self.plan = self.plan._replace(left=left)
 
     def _take_in(self, batch: Batch) -> None:
         for pair, reward, succ, times in zip(*(column.tolist() for column in batch), strict=True):
@@ -207,19 +204,21 @@ class SlowLearner(Learner):
 
 def counts_of(history: Counter[tuple[int, float, int]], n_pairs: int) -> Counts:
     """Return the statistics of {(pair, reward, successor): times}."""
-    counts = Counts.empty(n_pairs)
-    succ, times = [], []
+    n, means, squares, ends = [], [], [], [0]
+    succ: list[int] = []
+    times: list[int] = []
     for i in range(n_pairs):
-        mine = {(r, s): times for (pair, r, s), times in history.items() if pair == i}
-        counts.n[i] = n = sum(mine.values())
-        counts.r_mean[i] = mean = sum(r * k for (r, _), k in mine.items()) / max(1, n)
-        counts.r_sq[i] = sum((r - mean) ** 2 * k for (r, _), k in mine.items())
+        mine = {(r, s): k for (pair, r, s), k in history.items() if pair == i}
+        n.append(sum(mine.values()))
+        means.append(sum(r * k for (r, _), k in mine.items()) / max(1, n[-1]))
+        squares.append(sum((r - means[-1]) ** 2 * k for (r, _), k in mine.items()))
         seen = sorted({s for _, s in mine})
         succ += seen
         times += [sum(k for (_, x), k in mine.items() if x == s) for s in seen]
-        counts.succ_ptr[i + 1] = len(succ)
-    counts.succ, counts.times = np.array(succ, dtype=np.uint32), np.array(times, dtype=np.int64)
-    return counts
+        ends.append(len(succ))
+    whole, real = np.int64, np.float64
+    statistics = (np.array(n, dtype=whole), np.array(means, dtype=real), np.array(squares, dtype=real))
+    return Counts(*statistics, np.array(ends, dtype=whole), np.array(succ, dtype=np.uint32), np.array(times, dtype=whole))
 
 
 def plan_of(policy: Policy, info: ProblemInfo, bounds: tuple[float, float], spread: float, sweeps: int) -> Plan:
@@ -232,10 +231,8 @@ def plan_of(policy: Policy, info: ProblemInfo, bounds: tuple[float, float], spre
         pairs[2 * s : 2 * s + 2] = order[0]
         if order.size == 2 and chance[order[1] - first] > 0:
             pairs[2 * s + 1], weight[s] = order[1], chance[order[1] - first]
-    fields = {"pairs": pairs, "weight": weight, "mixes": bool(weight.any()), "gain_bounds": bounds, "span": spread, "sweeps": sweeps}
-    if "left" in Plan._fields:
-        fields["left"] = np.zeros(2 * info.n_states, dtype=np.int64)
-    return Plan(**fields)
+    nobody = np.zeros(2 * info.n_states, dtype=np.int64)
+    return Plan(pairs, weight, bool(weight.any()), nobody, bounds, spread, sweeps)
 
 
 def slow_learners(system: System, planner: System | None = None, **parts: Any) -> System:

@@ -136,7 +136,7 @@ class ExtendedPlanner:
         S, tol, progress = self.info.n_states, self.info.size / sqrt(t), np.array([0.0, 1.0, 0.0, inf, 4.0, inf])
         pairs, weight, left = np.empty(2 * S, dtype=np.int64), np.empty(S), np.empty(2 * S, dtype=np.int64)
         model = self._layout(counts)
-        arrays = (counts.n, counts.r_mean, counts.r_sq, counts.times, self._ends, self._reward, self._least)
+        arrays = (counts.n, counts.r_mean, counts.shares, self._ends, self._reward, self._least)
         options = (c, tol, widest, inner, mixture, progress, self._budget)
         shared = (
             model,
