@@ -175,7 +175,7 @@ def _run_by_hand(
     available = set(zip(info.pair_state.tolist(), info.action.tolist(), strict=True))
     for t in range(1, recorder.horizon + 1):
         action = learner.act(state)
-        if getattr(learner, "n_episodes", 0) > episodes and getattr(learner, "episode", None) is not None:
+        if isinstance(learner, Learner) and learner.n_episodes > episodes:
             episodes = learner.n_episodes
             recorder.begin(learner)
         if (state, action) not in available:

@@ -109,11 +109,20 @@ def plausible(parts: LearningParts, region: Region, counts: Counts, t: int, info
     r_low, r_high = np.array(r_ends).T
     around = {"r_min": min(r_min, r_low.min()), "r_max": max(r_max, r_high.max())}
     build = _balls if isinstance(region, HoeffdingBall) else _boxes
-    return build(parts, region, counts, p_hats, parts.log_term(info, t, delta, build is _boxes), info, (r_low, r_high), around)
+    return build(
+        parts, region, counts, p_hats, parts.log_term(info, t, delta, build is _boxes), info, (r_low, r_high), around
+    )
 
 
 def _boxes(
-    parts: LearningParts, region: Any, counts: Counts, p_hats: Any, b: float, info: ProblemInfo, rewards: Any, around: Any
+    parts: LearningParts,
+    region: Any,
+    counts: Counts,
+    p_hats: Any,
+    b: float,
+    info: ProblemInfo,
+    rewards: Any,
+    around: Any,
 ) -> BoundedMDP:
     low, high = np.zeros((info.n_pairs, info.n_states)), np.ones((info.n_pairs, info.n_states))
     for i, n in enumerate(counts.n.tolist()):
@@ -125,7 +134,14 @@ def _boxes(
 
 
 def _balls(
-    parts: LearningParts, region: Any, counts: Counts, p_hats: Any, b: float, info: ProblemInfo, rewards: Any, around: Any
+    parts: LearningParts,
+    region: Any,
+    counts: Counts,
+    p_hats: Any,
+    b: float,
+    info: ProblemInfo,
+    rewards: Any,
+    around: Any,
 ) -> BoundedMDP:
     unknown = np.eye(info.n_states)[0]
     centre = np.array([p if n else unknown for p, n in zip(p_hats, counts.n, strict=True)])
@@ -218,7 +234,9 @@ def counts_of(history: Counter[tuple[int, float, int]], n_pairs: int) -> Counts:
         ends.append(len(succ))
     whole, real = np.int64, np.float64
     statistics = (np.array(n, dtype=whole), np.array(means, dtype=real), np.array(squares, dtype=real))
-    return Counts(*statistics, np.array(ends, dtype=whole), np.array(succ, dtype=np.uint32), np.array(times, dtype=whole))
+    return Counts(
+        *statistics, np.array(ends, dtype=whole), np.array(succ, dtype=np.uint32), np.array(times, dtype=whole)
+    )
 
 
 def plan_of(policy: Policy, info: ProblemInfo, bounds: tuple[float, float], spread: float, sweeps: int) -> Plan:

@@ -28,6 +28,10 @@ class Scale:
     name: str
     instances: int
 
+    def pick(self, smoke: int, quick: int, paper: int) -> int:
+        """Return the number meant for this scale: a horizon, or a number of runs."""
+        return {"quick": quick, "paper": paper}.get(self.name, smoke)
+
 
 SMOKE, QUICK, PAPER = Scale("smoke", 20), Scale("quick", 100), Scale("paper", 1500)
 

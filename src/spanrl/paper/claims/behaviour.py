@@ -37,8 +37,8 @@ def check_R3(system: System, scale: Scale) -> Outcome:
     ledger, mdp = Ledger(), system.make("two-state").mdp
     for c in BOUNDS:
         ledger.gaps({f"planning: {name}": gap for name, gap in gaps_L2(system, mdp, c).items()}, SOLVED)
-    horizon = {"smoke": 10**6, "quick": 10**7}.get(scale.name, 10**8)
-    slope = regret_slope(system, "three-state", 0.5, horizon, runs=max(3, min(scale.instances // 10, 20)))
+    horizon = scale.pick(10**6, 10**7, 10**8)
+    slope = regret_slope(system, "three-state", 0.5, horizon, runs=scale.pick(3, 10, 20))
     ledger.note("three-state, c = 0.5: log-log slope of the pseudo-regret", slope)
     ledger.true(f"three-state, c = 0.5: linear regret (slope ≥ {LINEAR:g})", slope >= LINEAR)
     elsewhere = []
@@ -63,7 +63,9 @@ def learned_policy(system: System, alpha: float, c: float, horizon: int) -> tupl
     """Return the chance of a0 in s0 and in s1 under SCAL's last policy on two-state, and the average reward of the last half."""
     policies: list[Any] = []
     agent = SCAL(c, p_scale=alpha, r_scale=alpha)
-    found = run(system, "two-state", agent, horizon=horizon, seed=0, watch=lambda one: policies.append(one.policy.probs))
+    found = run(
+        system, "two-state", agent, horizon=horizon, seed=0, watch=lambda one: policies.append(one.policy.probs)
+    )
     half = int(np.searchsorted(found.t, horizon / 2))
     reward = (found.reward[-1] - found.reward[half]) / (found.t[-1] - found.t[half])
     return float(policies[-1][0, 0]), float(policies[-1][1, 0]), float(reward)
@@ -80,10 +82,10 @@ def regret_slope(system: System, name: str, c: float, horizon: int, runs: int) -
 def check_R4(system: System, scale: Scale) -> Outcome:
     """Look at the policy and at the truncated states of G_c v in every episode on the three-state domain."""
     ledger = Ledger()
-    horizon = {"smoke": 10**6, "quick": 10**7}.get(scale.name, 25 * 10**6)
+    horizon = scale.pick(10**6, 10**7, 25 * 10**6)
     for name in ("three-state", "three-state[delta=0]"):
         _, h = optimum(system.make(name).mdp)
-        for seed in range(max(1, scale.instances // 20)):
+        for seed in range(scale.pick(1, 5, 20)):
             for c in (1.01, 2.0, 5.0, 10.0):
                 assert c >= h
                 _watch_truncation(system, ledger, name, c, horizon, seed)
@@ -129,9 +131,9 @@ def _watch_mixing(system: System, ledger: Ledger, name: str, c: float, horizon: 
 def check_R5(system: System, scale: Scale) -> Outcome:
     """Solve the sets met along runs by EVI and by ScOpt, both by plain value iteration from 0, and count backups."""
     ledger = Ledger()
-    horizon = {"smoke": 10**5, "quick": 10**6}.get(scale.name, 10**7)
+    horizon = scale.pick(10**5, 10**6, 10**7)
     places = (("three-state", 2.0), ("three-state", 10.0), ("two-state", 1.0), ("riverswim[n_states=4]", 5.0))
-    for seed in range(max(1, scale.instances // 20)):
+    for seed in range(scale.pick(1, 5, 20)):
         for name, c in places:
             evi, scopt = count_backups(system, name, c, horizon, seed)
             ledger.note(f"{name}, c = {c:g}: backups of EVI, of ScOpt", [evi, scopt])

@@ -57,7 +57,7 @@ def crossing(mdp: MDP, c: float, rate: float) -> int:
     return int(high)
 
 
-def check_R1(system: System, scale: Scale) -> Outcome:
+def check_R1(system: System, scale: Scale, horizon: int | None = None) -> Outcome:
     """Compare the public formula with the printed one, then the regret of seeded runs with it."""
     ledger = Ledger()
     for T, S, A, support, c, delta, r_max in POINTS:
@@ -68,18 +68,16 @@ def check_R1(system: System, scale: Scale) -> Outcome:
         ledger.within("formula, relative", abs(got / want - 1), RADII)
     if ledger.broken:
         return ledger.outcome()
-    horizon, runs = {"smoke": (10**7, 5), "quick": (10**7, 40)}.get(scale.name, (10**9, 40))
+    T, runs = horizon or scale.pick(10**7, 10**7, 10**9), scale.pick(5, 40, 20)
     reasons = []
     for name in ("three-state", "three-state[delta=0]"):
-        reasons += regret_against_bound(system, ledger, name, 2.0, horizon, runs)
+        reasons += regret_against_bound(system, ledger, name, 2.0, T, runs)
     if reasons and not ledger.broken:
         return Outcome("vacuous", ledger.numbers | {"reason": "; ".join(reasons)})
     return ledger.outcome()
 
 
-def regret_against_bound(
-    system: System, ledger: Ledger, name: str, c: float, horizon: int, runs: int
-) -> list[str]:
+def regret_against_bound(system: System, ledger: Ledger, name: str, c: float, horizon: int, runs: int) -> list[str]:
     """Require that the regret exceeds the bound, at any time, in no more runs than δ allows; say where it could not."""
     env = system.make(name)
     mdp, (S, A) = env.mdp, sizes(env.mdp)
@@ -97,7 +95,9 @@ def regret_against_bound(
     ledger.note(f"{name}: bound below g* T from T =", crossing(mdp, c, g))
     ledger.note(f"{name}: bound below the regret of the worst policy from T =", crossing(mdp, c, loss))
     ledger.note(f"{name}: runs, exceeding", [runs, exceeding])
-    ledger.true(f"{name}: fewer than {critical} of {runs} runs exceed the bound (level {LEVEL:g})", exceeding < critical)
+    ledger.true(
+        f"{name}: fewer than {critical} of {runs} runs exceed the bound (level {LEVEL:g})", exceeding < critical
+    )
     return [f"{name}: the bound exceeds g* T at T = {horizon:g}"] if bound[-1] >= g * horizon else []
 
 
@@ -119,7 +119,7 @@ def check_R2(system: System, scale: Scale) -> Outcome:
         _count_episodes(ledger, env.mdp, replay(system, env, agent, horizon=3000, seed=seed))
         if ledger.broken:  # a broken rule would make the long runs endless
             return ledger.outcome()
-    horizon = {"smoke": 10**7, "quick": 10**7}.get(scale.name, 10**9)
+    horizon = scale.pick(10**7, 10**7, 10**9)
     for name in ("three-state", "riverswim[n_states=4]"):
         env = system.make(name)
         S, A = sizes(env.mdp)
@@ -197,7 +197,9 @@ def _compare_counts(ledger: Ledger, moment: Moment) -> None:
     for i, seen in enumerate(moment.seen):
         at = slice(counts.succ_ptr[i], counts.succ_ptr[i + 1])
         listed = dict(zip(counts.succ[at].tolist(), counts.times[at].tolist(), strict=True))
-        ledger.true("successors are counted", {s: times for s, times in listed.items() if times} == dict(seen.successors))
+        ledger.true(
+            "successors are counted", {s: times for s, times in listed.items() if times} == dict(seen.successors)
+        )
         if seen.n:
             ledger.within("mean reward", abs(counts.r_mean[i] - float(seen.mean)), RADII)
             ledger.within("sample variance of rewards", abs(counts.r_variance[i] - float(seen.variance)), RADII)

@@ -1,0 +1,137 @@
+"""``spanrl learn`` and ``spanrl list agents``: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from spanrl import MDP, Run, cli, learn
+
+THREE = "three-state[delta=0.01]"
+SCAL = "scal[span_bound=2]"
+
+
+@pytest.fixture(autouse=True)
+def _compiled(monkeypatch):
+    monkeypatch.setattr("spanrl.kernels.jit.is_compiled", lambda task: True)
+
+
+def run(capsys, *argv, code=0):
+    found = cli.main(["learn", *argv])
+    out, err = capsys.readouterr()
+    assert found == code, err
+    return out, err
+
+
+def test_the_table_tells_what_learn_returns(capsys):
+    out, err = run(capsys, THREE, SCAL, "--horizon", "1e4", "--seed", "3")
+    expected = learn(THREE, SCAL, horizon=10_000, seed=3)
+    assert err == ""
+    for text in (
+        "10,000",
+        f"{expected.regret[-1]:.6g}",
+        f"{expected.pseudo_regret[-1]:.6g}",
+        f"{expected.n_episodes[-1]:,}",
+    ):
+        assert text in out
+
+
+def test_json_is_one_object_with_the_fields_of_a_run(capsys):
+    out, err = run(capsys, THREE, SCAL, "--horizon", "1000", "--json")
+    found, expected = json.loads(out), learn(THREE, SCAL, horizon=1000, seed=0)
+    assert err == ""
+    assert set(found) == {"t", "reward", "regret", "pseudo_regret", "span", "n_episodes", "episodes", "meta"}
+    assert found["t"] == expected.t.tolist()
+    assert found["regret"] == expected.regret.tolist()
+    assert found["meta"]["agent"] == "scal[span_bound=2]"
+    assert found["episodes"]["start"] == expected.episodes["start"].tolist()
+
+
+def test_out_keeps_the_run_and_is_never_overwritten(capsys, tmp_path):
+    folder = tmp_path / "run"
+    out, _ = run(capsys, THREE, SCAL, "--horizon", "1000", "--out", str(folder))
+    assert "written to" in out
+    assert sorted(path.name for path in folder.iterdir()) == ["curve.parquet", "episodes.parquet", "meta.json"]
+    np.testing.assert_array_equal(Run.load(folder).regret, learn(THREE, SCAL, horizon=1000, seed=0).regret)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    _, err = run(capsys, THREE, SCAL, "--horizon", "2000", "--out", str(folder), code=2)
+    assert "not empty" in err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
+def test_plot_writes_a_figure(capsys, tmp_path, ending):
+    path = tmp_path / f"figure.{ending}"
+    run(capsys, THREE, "ucrl", "--horizon", "1000", "--plot", str(path))
+    assert path.stat().st_size > 1000
+
+
+def test_a_model_file_is_an_environment(capsys, tmp_path):
+    path = tmp_path / "model.npz"
+    MDP.from_dense([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]]).save(path)
+    out, _ = run(capsys, str(path), "ucrl2", "--horizon", "100")
+    assert "ucrl2 on model" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ((THREE, "scl[span_bound=2]"), "unknown agent 'scl'. Did you mean 'scal'?"),
+        ((THREE, "scal"), "scal: span_bound must be given"),
+        ((THREE, "scal[span_bund=2]"), "unknown parameter 'span_bund'. Did you mean 'span_bound'?"),
+        ((THREE, "scal[span_bound=-1]"), "span_bound must be a number ≥ 0; got -1"),
+        ((THREE, "scal[span_bound=nan]"), "span_bound must be a number ≥ 0; got nan"),
+        ((THREE, "ucrl[delta=1]"), "delta must lie in (0, 1) or be 'rsqrt'; got 1"),
+        ((THREE, "ucrl[delta=often]"), "delta must lie in (0, 1) or be 'rsqrt'; got 'often'"),
+        (("four-state", "ucrl"), "unknown environment 'four-state'"),
+        ((THREE, "ucrl", "--horizon", "0"), "horizon must be a whole number ≥ 1; got 0"),
+        ((THREE, "ucrl", "--horizon", "1.5"), "horizon must be a whole number ≥ 1; got 1.5"),
+        ((THREE, "ucrl", "--horizon", "many"), "--horizon must be a number"),
+        ((THREE, "ucrl", "--seed", "0.5"), "--seed must be a whole number"),
+        ((THREE, "ucrl", "--seed", "-1"), "the seed must be a whole number ≥ 0; got -1"),
+        ((THREE, "ucrl", "--points", "0"), "points must be a whole number ≥ 1; got 0"),
+        ((THREE, "ucrl", "--plot", "figure.gif"), "--plot must end in .png, .pdf or .svg"),
+        ((THREE, "ucrl", "--plot", "/no/such/folder/f.png"), "--plot must be a file in a folder that exists"),
+        (("missing.npz", "ucrl"), "missing.npz"),
+    ],
+)
+def test_wrong_input_is_one_line(capsys, argv, words):
+    out, err = run(capsys, *argv, code=2)
+    assert out == ""
+    assert err.startswith("spanrl: ")
+    assert err.count("\n") == 1
+    assert words in err
+
+
+def test_list_shows_agents_and_their_parameters(capsys):
+    assert cli.main(["list", "agents", "--json"]) == 0
+    agents = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)["agents"]}
+    assert set(agents) >= {"scal", "ucrl", "ucrl2"}
+    assert agents["scal"]["parameters"]["span_bound"] is None
+    assert agents["ucrl"]["parameters"]["delta"] == 0.05
+    assert cli.main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert "knight-quest" in out
+    assert "ucrl2" in out
+
+
+def test_ctrl_c_shows_and_keeps_what_was_done(tmp_path):
+    folder = tmp_path / "run"
+    command = [sys.executable, "-m", "spanrl.cli", "learn", THREE, SCAL, "--horizon", "1e15", "--out", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+    time.sleep(6)  # start, and compile where the cache is cold
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in out + err
+    if folder.exists():  # otherwise it was still compiling, and nothing was done
+        kept = Run.load(folder)
+        assert kept.interrupted
+        assert 0 < kept.t[-1] < 10**15
