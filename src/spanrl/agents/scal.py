@@ -5,15 +5,18 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from math import inf
+from numbers import Real
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from spanrl.agents.learner import Learner, Rules
 from spanrl.agents.options import check_level, check_scale
-from spanrl.confidence.regions import BernsteinBox
-from spanrl.models.info import ProblemInfo
 from spanrl.options import one_of, require
 from spanrl.seeding import generator
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from spanrl.agents.learner import Learner
+    from spanrl.models.info import ProblemInfo
 
 _LONG = 10**4
 
@@ -47,7 +50,7 @@ class SCAL:
     def __post_init__(self) -> None:
         """Check the options."""
         c = self.span_bound
-        numeric = isinstance(c, (int, float, np.integer, np.floating)) and not isinstance(c, bool)
+        numeric = isinstance(c, Real) and not isinstance(c, bool)
         require(numeric and c >= 0, "SCAL", "span_bound must be a number ≥ 0", c, "Give a bound on sp(h*).")
         check_level("SCAL", self.delta)
         check_scale("SCAL", "p_scale", self.p_scale)
@@ -58,6 +61,9 @@ class SCAL:
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
         """Return a learner for the problem."""
+        from spanrl.agents.learner import Learner, Rules
+        from spanrl.confidence.regions import BernsteinBox
+
         if self.perturb and info.horizon is not None and info.horizon > _LONG:
             warnings.warn(
                 f"SCAL: perturb=True takes tens of c·t sweeps an episode; with a horizon of {info.horizon} that is slow. "

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from spanrl.agents.learner import Learner, Rules
 from spanrl.agents.options import check_level, check_scale
-from spanrl.confidence.regions import BernsteinBox
-from spanrl.models.info import ProblemInfo
 from spanrl.seeding import generator
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from spanrl.agents.learner import Learner
+    from spanrl.models.info import ProblemInfo
 
 
 @dataclass(frozen=True)
@@ -36,5 +38,8 @@ class UCRL:
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
         """Return a learner for the problem."""
+        from spanrl.agents.learner import Learner, Rules
+        from spanrl.confidence.regions import BernsteinBox
+
         region = BernsteinBox(self.delta, self.p_scale, self.r_scale)
         return Learner(Rules(region, warm_start=self.warm_start), info, generator("UCRL", rng))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from spanrl.agents.learner import Learner, Rules
 from spanrl.agents.options import check_level
-from spanrl.confidence.regions import HoeffdingBall
-from spanrl.models.info import ProblemInfo
 from spanrl.seeding import generator
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from spanrl.agents.learner import Learner
+    from spanrl.models.info import ProblemInfo
 
 
 @dataclass(frozen=True)
@@ -33,4 +35,7 @@ class UCRL2:
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
         """Return a learner for the problem."""
+        from spanrl.agents.learner import Learner, Rules
+        from spanrl.confidence.regions import HoeffdingBall
+
         return Learner(Rules(HoeffdingBall(self.delta), warm_start=self.warm_start), info, generator("UCRL2", rng))

@@ -10,6 +10,7 @@ import numpy as np
 
 from spanrl.agents.learner import Learner
 from spanrl.models.bounded import BoundedMDP
+from spanrl.models.counts import Batch
 from spanrl.models.info import ProblemInfo
 from spanrl.paper.mutants import Mutant
 from spanrl.paper.slow_learning import Radius, bernstein_with, cut, log_with, slow_learners
@@ -160,16 +161,16 @@ def hundredfold(n: int) -> int:
 
 
 def half_counted(system: System) -> System:
-    """Compute the plan's counts from one visit in two."""
+    """Count one visit in two."""
 
     def start(agent: Any, info: ProblemInfo, rng: Any) -> Learner:
         learner: Learner = system.start(agent, info, rng)
-        take_in = learner._take_in
+        begin_episode = learner.begin_episode
 
-        def lossy(batch: Any) -> None:
-            take_in(batch._replace(times=(batch.times + 1) // 2))
+        def lossy(batch: Batch | None) -> None:
+            begin_episode(None if batch is None else batch._replace(times=(batch.times + 1) // 2))
 
-        object.__setattr__(learner, "_take_in", lossy)
+        object.__setattr__(learner, "begin_episode", lossy)
         return learner
 
     return system.changed(start=start)

@@ -19,7 +19,6 @@ from spanrl.models.mdp import MDP
 from spanrl.paper.oracles_learning import Seen
 from spanrl.paper.system import System
 
-
 Counter = NDArray[np.int64]
 
 

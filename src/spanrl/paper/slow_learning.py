@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.agents.learner import Learner
+from spanrl.agents.learner import Episode, Learner
 from spanrl.agents.registry import Agent
 from spanrl.confidence.regions import HoeffdingBall, Region
 from spanrl.models.bounded import BoundedMDP
@@ -69,12 +69,15 @@ def as_planned(plan: Plan, info: ProblemInfo) -> Plan:
     return plan
 
 
+_BERNSTEIN, _LOG = bernstein_with(), log_with()
+
+
 @dataclass(frozen=True)
 class LearningParts:
     """The formulas of the learner; a mutant replaces one."""
 
-    bernstein: Radius = bernstein_with()
-    log_term: Callable[[ProblemInfo, int, float, bool], float] = log_with()
+    bernstein: Radius = _BERNSTEIN
+    log_term: Callable[[ProblemInfo, int, float, bool], float] = _LOG
     variance: Callable[[float, int], float] = unbiased
     r_ends: Callable[[float, float, float, float], tuple[float, float]] = cut
     p_ends: Callable[[float, float, float, float], tuple[float, float]] = cut
@@ -174,19 +177,17 @@ class SlowLearner(Learner):
         return plausible(self._parts, self.rules.region, self.counts, self.episode.start, self.info)
 
     def begin_episode(self, batch: Batch | None) -> None:
-        """Plan, and say how long each pair may be played."""
-        super().begin_episode(batch)
-        assert self.plan is not None
-        assert self.episode is not None
-        self.plan = self._parts.play(self.plan, self.info)
-        self.episode = self.episode._replace(start=self.episode.start - 1 + self._parts.first_step)
-        left = np.array([self._parts.limit(int(n)) for n in self.counts.n[self.plan.pairs]])
-        self.plan = self.plan._replace(left=left)
-
-    def _take_in(self, batch: Batch) -> None:
-        for pair, reward, succ, times in zip(*(column.tolist() for column in batch), strict=True):
+        """Count, plan, and say how long each pair may be played."""
+        parts, start = self._parts, self.t + 1
+        for pair, reward, succ, times in zip(*(column.tolist() for column in batch or ()), strict=True):
             self._history[pair, reward, succ] += times
         self.counts = counts_of(self._history, self.info.n_pairs)
+        plan = parts.play(self._plan(start), self.info)
+        self.plan = plan._replace(left=np.array([parts.limit(int(n)) for n in self.counts.n[plan.pairs]]))
+        low, high = plan.gain_bounds
+        begun = start - 1 + parts.first_step
+        self.episode = Episode(begun, (low + high) / 2, plan.span, plan.sweeps, not plan.mixes, low, high)
+        self.n_episodes += 1
 
     def _plan(self, t: int) -> Plan:
         rules, parts, info = self.rules, self._parts, self.info

@@ -162,8 +162,8 @@ CLAIMS = (
         id="R3",
         title="With c < sp(h*), SCAL converges into Π*_c",
         place="Sec. 6, after Thm. 12; Lemma 2",
-        statement="Planning on the true two-state MDP gives the policy of Lemma 2. Learning is said to converge to a policy in Π*_c(M*): gain c "
-        "and span at most c. (And the regret is then linear: three-state, c = 0.5.)",
+        statement="Planning on the true two-state MDP gives the policy of Lemma 2. Learning is said to converge to a policy in "
+        "Π*_c(M*): gain c and span at most c. (And the regret is then linear: three-state, c = 0.5.)",
         tolerance=f"{SOLVED:g} for planning; {REACHED:g} for gain and span of the last policy; slope ≥ {LINEAR:g} for linear.",
         check=check_R3,
         mutants={
@@ -190,8 +190,8 @@ CLAIMS = (
         id="R5",
         title="ScOpt costs no more than EVI",
         place="Sec. 6, after Thm. 12",
-        statement="On the sets met along runs, ScOpt (with its pass for the smallest values) needs about as many backups of pairs as EVI, to the "
-        "same accuracy.",
+        statement="On the sets met along runs, ScOpt (with its pass for the smallest values) needs about as many backups of pairs "
+        "as EVI, to the same accuracy.",
         tolerance=f"{NEGLIGIBLE:.0%} more backups a run.",
         check=check_R5,
         mutants={"ScOpt is damped to a fifth": wrong.sluggish_scopt},

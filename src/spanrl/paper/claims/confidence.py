@@ -149,7 +149,8 @@ def random_experience(rng: np.random.Generator) -> tuple[ProblemInfo, int, list[
 
 def random_region(rng: np.random.Generator) -> Region:
     """Draw a region: three boxes in four, with any level and scales."""
-    delta = [0.05, 0.9, 1e-6, "rsqrt"][rng.integers(4)]
+    levels: tuple[float | str, ...] = (0.05, 0.9, 1e-6, "rsqrt")
+    delta = levels[rng.integers(4)]
     if rng.random() < 0.25:
         return HoeffdingBall(delta)
     return BernsteinBox(delta, *(float(x) for x in rng.choice([1.0, 0.05, 0.005, 2.0], size=2)))
@@ -276,8 +277,8 @@ def clear_states(bounded: BoundedMDP, v: Vector, truncated: Any) -> list[int]:
     clear = []
     for s in range(bounded.n_states):
         mine = slice(bounded.pair_ptr[s], bounded.pair_ptr[s + 1])
-        gaps = [np.diff(np.sort(high[mine])[-2:]), np.diff(np.sort(low[mine])[:2]) if truncated[s] else []]
-        if all(gap > CLEAR for parts in gaps for gap in parts):
+        gaps = [*np.diff(np.sort(high[mine])[-2:]), *(np.diff(np.sort(low[mine])[:2]) if truncated[s] else ())]
+        if all(gap > CLEAR for gap in gaps):
             clear.append(s)
     return clear
 

@@ -238,8 +238,9 @@ CLAIMS = (
         id="R6",
         title="An episode ends when the next pair has been seen as often as before it",
         place="Fig. 4, Sec. 6",
-        statement="In every finished episode ν_k ≤ max{1, N_k} for all pairs, with equality for the pair that was about to be played; N_k, t_k "
-        "and the statistics are those of the steps before t_k. Differs from the paper: its figure prints ≤, its proof uses <.",
+        statement="In every finished episode ν_k ≤ max{1, N_k} for all pairs, with equality for the pair that was about to be "
+        "played; N_k, t_k and the statistics are those of the steps before t_k. Differs from the paper: its figure prints ≤, its "
+        "proof uses <.",
         tolerance=f"exact; {RADII:g} for means and variances.",
         check=check_R6,
         mutants={
