@@ -1,4 +1,4 @@
-"""Every claim has its expected verdict, on our planner and on the slow one, and turns on each of its mutants."""
+"""Every claim has its expected verdict, on our functions and on the slow ones, and turns on each of its mutants."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from spanrl.paper.claims import SMOKE, all_claims, expected_verdicts
 from spanrl.paper.claims.base import Claim, Ledger
 
 CLAIMS = all_claims()
+LEARNING = ["C0", "C1", "C2", "R1", "R2", "R6", "R3", "R4", "R5"]
 IDS = [
     *("E0", "E1", "L2", "L3", "P1", "L5"),
     *(f"O{i}" for i in range(1, 10)),
     *("F1", "F2", "F3", "X1", "X2", "X3", "B1", "B2", "M1", "M2", "M3", "D1", "S1", "S2"),
+    *LEARNING,
 ]
 MUTANTS = [pytest.param(c, name, id=f"{c.id}-{name}") for c in CLAIMS for name in c.mutants]
 
@@ -28,16 +30,17 @@ def test_verdict_is_the_expected_one(claim, real):
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
-def test_checker_asks_for_nothing_that_only_our_kernels_do(claim, slow):
-    outcome = claim.run(slow, SMOKE)
-    assert outcome.verdict == "holds", outcome.numbers
+def test_checker_asks_for_nothing_that_only_our_kernels_do(claim, slow, slow_learning):
+    outcome = claim.run(slow_learning if claim.id in LEARNING else slow, SMOKE)
+    assert outcome.verdict == expected_verdicts()[claim.id]["verdict"], outcome.numbers
 
 
 @pytest.mark.parametrize(("claim", "name"), MUTANTS)
 def test_mutant_turns_the_claim(claim, name, real):
+    expected = expected_verdicts()[claim.id]["verdict"]
     outcome = claim.run(claim.mutants[name](real), SMOKE)
-    assert outcome.verdict == "fails", f"{claim.id} does not notice: {name}"
-    assert outcome.verdict != expected_verdicts()[claim.id]["verdict"]
+    assert outcome.verdict != expected, f"{claim.id} does not notice: {name}"
+    assert outcome.verdict == "fails" or expected == "fails"
 
 
 def test_registry_is_complete_and_agrees_with_the_table():

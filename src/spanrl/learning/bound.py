@@ -24,10 +24,10 @@ def regret_bound(
         (√28 + √14) c √((Γ−1)SAT L) + (98/3) c S²A L (3 + ln T) + 2(√28 + √14) r_max √(SAT L) + (196/3) r_max SA L (3 + ln T)
         + 3(c + r_max) √((5/2) T ln(11T/δ)) + c SA log₂(8T/SA) + 3(√2 + 1) r_max √(SAT) + r_max √T
 
-    and for T ≤ SA: r_max √(SAT). It needs α = 1 and c ≥ sp(h*). Rewards lie in [0, r_max]; with another r_min give r_max − r_min.
+    and for T < SA: r_max √(SAT). It needs α = 1 and c ≥ sp(h*). Rewards lie in [0, r_max]; with another r_min give r_max − r_min.
 
     >>> round(regret_bound(10**6, n_states=3, n_actions=2, max_support=2, span_bound=2))
-    230464
+    978916
     """
     for name, value, least in (
         ("horizon", horizon, 1), ("n_states", n_states, 1), ("n_actions", n_actions, 1), ("max_support", max_support, 1),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.confidence.episode import plan_episode
-from spanrl.confidence.radii import bernstein
+from spanrl.confidence.radii import bernstein_factors
 from spanrl.confidence.regions import Ends, Region, new_ends
 from spanrl.errors import NotConvergedError
 from spanrl.kernels.extended import CONVERGED, TOO_WIDE
@@ -104,15 +104,13 @@ class ExtendedPlanner:
 
     def _eta(self, counts: Counts, t: int, c: float) -> float:
         """Return η_k = min{1, (r_max − r_min)/(c t_k), min_{s,a} β_p(s, a, s̄)} with s̄ = 0."""
-        law, info = self.region.law(t, self.info), self.info
-        rows = np.repeat(np.arange(info.n_pairs), np.diff(counts.succ_ptr))
-        p = np.zeros(info.n_pairs)
-        p[rows[counts.succ == 0]] = counts.times[counts.succ == 0]
-        p /= np.maximum(counts.n, 1)
-        radii = [
-            bernstein(q * (1.0 - q), int(n), law.p_log, law.p_scale, 1.0) for q, n in zip(p, counts.n, strict=True)
-        ]
-        return float(min(1.0, info.size / (c * t) if c > 0 else 1.0, *radii))
+        law, info, shares = self.region.law(t, self.info), self.info, counts.shares
+        row, here = np.repeat(np.arange(info.n_pairs), np.diff(counts.succ_ptr)), counts.succ == 0
+        error = np.zeros(info.n_pairs)
+        error[row[here]] = shares.p_error[here]
+        root, linear = bernstein_factors(law.p_log, law.p_scale)
+        radii = root * error + linear * shares.inverse  # as the set has them, to the last bit
+        return float(min(1.0, info.size / (c * t) if c > 0 else 1.0, radii.min()))
 
     def _layout(self, counts: Counts) -> Arrays:
         """Return the set as the kernels take it; its arrays are made anew only when new successors were seen."""

@@ -21,6 +21,7 @@ _MODULES = (
     "sets",
     "guarantees",
     "confidence",
+    "optimism",
     "regret",
     "behaviour",
 )

@@ -11,8 +11,8 @@ from spanrl.models.policy import Policy
 from spanrl.paper import mutants, oracles_chains
 from spanrl.paper import mutants_learning as wrong
 from spanrl.paper.claims.base import Claim, Ledger, Outcome, Scale
-from spanrl.paper.claims.confidence import optimum
 from spanrl.paper.claims.constrained import SOLVED, gaps_L2
+from spanrl.paper.claims.optimism import optimum
 from spanrl.paper.oracles import finite, span
 from spanrl.paper.replay import run
 from spanrl.paper.system import System

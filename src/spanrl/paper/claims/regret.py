@@ -18,7 +18,8 @@ from spanrl.paper import mutants_learning as wrong
 from spanrl.paper import oracles_chains
 from spanrl.paper import oracles_learning as paper
 from spanrl.paper.claims.base import EXACT, Claim, Ledger, Outcome, Scale
-from spanrl.paper.claims.confidence import LEVEL, RADII, optimum, random_env
+from spanrl.paper.claims.confidence import LEVEL, RADII, random_env
+from spanrl.paper.claims.optimism import optimum
 from spanrl.paper.instances import generator
 from spanrl.paper.oracles import finite
 from spanrl.paper.replay import Moment, replay, run, sizes
