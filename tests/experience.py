@@ -5,21 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from spanrl import MDP, ProblemInfo
-from spanrl.kernels.counting import add_rewards, add_successors, list_successors
+from spanrl.confidence.experience import take_in
 from spanrl.models.counts import Batch, Counts
 
 Seen = dict[tuple[int, float, int], int]
 """{(pair, reward, successor): times}."""
 
 
-def take_in(counts: Counts, seen: Seen) -> None:
+def add(counts: Counts, seen: Seen) -> None:
     """Add experience to counts, as a learner does at the end of an episode."""
-    batch = Batch.from_dict(seen)
-    table = counts.succ_ptr, counts.succ, counts.times
-    if not add_successors(batch.pair, batch.succ, batch.times, *table):
-        counts.succ_ptr, counts.succ, counts.times = list_successors(batch.pair, batch.succ, *table)
-        assert add_successors(batch.pair, batch.succ, batch.times, counts.succ_ptr, counts.succ, counts.times)
-    add_rewards(batch.pair, batch.reward, batch.times, *counts.statistics())
+    take_in(counts, Batch.from_dict(seen))
 
 
 def random_info(rng: np.random.Generator, S: int, A: int, *, r_min: float = 0.0, r_max: float = 1.0) -> ProblemInfo:
@@ -43,7 +38,7 @@ def random_counts(
         law = rng.dirichlet(np.ones(len(outcomes)))
         for size in (1, n // 2, n - n // 2 - 1):  # three episodes
             times = rng.multinomial(max(size, 0), law).tolist()
-            take_in(counts, {(i, r, s): k for (r, s), k in zip(outcomes, times, strict=True) if k})
+            add(counts, {(i, r, s): k for (r, s), k in zip(outcomes, times, strict=True) if k})
     return counts
 
 

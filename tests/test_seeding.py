@@ -16,7 +16,7 @@ AGENT_WORDS = [16886851759604636336, 16516725356127799882]
 
 
 class TestStreams:
-    @pytest.mark.parametrize("seed", [0, 1, 12345, 2**63 - 1, np.int64(7), np.uint8(3)])
+    @pytest.mark.parametrize("seed", [0, 1, 12345, 2**63, 10**40, np.int64(7), np.uint8(3)])
     def test_they_are_what_the_seed_says(self, seed):
         for key, rng in enumerate(streams(seed)):
             sequence = np.random.SeedSequence(int(seed), spawn_key=(key,))
@@ -35,9 +35,9 @@ class TestStreams:
         assert env_rng.bit_generator.random_raw(2).tolist() == ENV_WORDS
         assert agent_rng.bit_generator.random_raw(2).tolist() == AGENT_WORDS
 
-    @pytest.mark.parametrize("seed", [-1, 2**63, 1.0, "0", None, True, np.nan, [1]])
+    @pytest.mark.parametrize("seed", [-1, 1.0, "0", None, True, np.nan, [1]])
     def test_what_is_no_seed(self, seed):
-        with pytest.raises(OptionError, match=r"streams: the seed must be a whole number in 0\.\.2⁶³−1; got .*\. Give 0, say"):
+        with pytest.raises(OptionError, match=r"streams: the seed must be a whole number ≥ 0; got .*\. Give 0, say"):
             streams(seed)
         with pytest.raises(OptionError, match="who: the seed must be a whole number"):
             check_seed("who", seed)

@@ -40,6 +40,11 @@ def check_seed(who: str, seed: Any) -> int:
     return int(seed)
 
 
+def is_compilable(rng: np.random.Generator) -> bool:
+    """Tell whether compiled loops can draw from the generator: its bits are those of SFC64."""
+    return isinstance(rng.bit_generator, np.random.SFC64)
+
+
 def get_state(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return the four words of an SFC64 generator, as the kernels take them."""
     words: np.ndarray[Any, np.dtype[np.uint64]] = rng.bit_generator.state["state"]["state"].copy()

@@ -55,7 +55,10 @@ class TestMake:
             ("scal[span_bound=5]", "scal[span_bound=5]"),
             ("scal[span_bound=5.0, delta=0.05, policy=mixture]", "scal[span_bound=5]"),
             ("scal[policy=greedy, span_bound=2.50]", "scal[span_bound=2.5,policy=greedy]"),
-            ("scal[best_of_both=true,p_scale=0.05,span_bound=1e1]", "scal[span_bound=10,p_scale=0.05,best_of_both=true]"),
+            (
+                "scal[best_of_both=true,p_scale=0.05,span_bound=1e1]",
+                "scal[span_bound=10,p_scale=0.05,best_of_both=true]",
+            ),
             ("scal[span_bound=inf]", "scal[span_bound=inf]"),
             ("scal[span_bound=-0.0]", "scal[span_bound=0]"),
             ("ucrl", "ucrl"),
@@ -103,7 +106,10 @@ class TestMake:
             ("scal[span_bound=2,policy=mixed]", r"SCAL: policy must be mixture or greedy; got 'mixed'"),
             ("ucrl[delta=1]", r"UCRL: delta must lie in \(0, 1\) or be 'rsqrt'; got 1\.0"),
             ("ucrl[delta=sqrt]", r"UCRL: delta must lie in \(0, 1\) or be 'rsqrt'; got 'sqrt'"),
-            ("ucrl[delta=true]", r"ucrl: delta must be a number or a word of .*; got True\. Give delta as float or str"),
+            (
+                "ucrl[delta=true]",
+                r"ucrl: delta must be a number or a word of .*; got True\. Give delta as float or str",
+            ),
             ("scal(5)", r"text form: must read name or name\[key=value,\.\.\.\]; got 'scal\(5\)'"),
         ],
     )
@@ -112,12 +118,16 @@ class TestMake:
             make_agent(text)
 
     def test_given_twice(self):
-        with pytest.raises(OptionError, match=r"make_agent: 'span_bound' is given in the text .* and as a keyword\. Give it once"):
+        with pytest.raises(
+            OptionError, match=r"make_agent: 'span_bound' is given in the text .* and as a keyword\. Give it once"
+        ):
             make_agent("scal[span_bound=5]", span_bound=5)
 
     @pytest.mark.parametrize("value", [None, 5, SCAL(2.0)])
     def test_no_text(self, value):
-        with pytest.raises(OptionError, match=r"make_agent: takes a text such as name\[key=value\]; got .*Give its name"):
+        with pytest.raises(
+            OptionError, match=r"make_agent: takes a text such as name\[key=value\]; got .*Give its name"
+        ):
             make_agent(value)
 
     def test_an_agent_made_by_name_is_frozen(self):
@@ -140,7 +150,16 @@ class TestList:
             assert entry.source
             assert entry.load() in (SCAL, UCRL, UCRL2)
         scal = entries["scal"].parameters
-        assert list(scal) == ["span_bound", "delta", "p_scale", "r_scale", "policy", "perturb", "best_of_both", "warm_start"]
+        assert list(scal) == [
+            "span_bound",
+            "delta",
+            "p_scale",
+            "r_scale",
+            "policy",
+            "perturb",
+            "best_of_both",
+            "warm_start",
+        ]
         assert scal["span_bound"].default is None
         assert scal["delta"].default == 0.05
         assert scal["perturb"].default is False
@@ -176,12 +195,17 @@ class TestRegister:
             register_agent("mine", 5, summary="")
 
     def test_parameters_must_be_words_and_numbers(self):
-        with pytest.raises(OptionError, match=r"mine: every parameter must be a keyword of type bool, int, float or str.*'table' is not"):
+        with pytest.raises(
+            OptionError,
+            match=r"mine: every parameter must be a keyword of type bool, int, float or str.*'table' is not",
+        ):
             register_agent("mine", lambda table=(): SCAL(1.0), summary="")
 
     def test_a_factory_that_returns_no_agent(self):
         register_agent("broken", lambda: 5, summary="")
-        with pytest.raises(OptionError, match=r"broken: the factory must return an agent with start\(info, rng\); got int"):
+        with pytest.raises(
+            OptionError, match=r"broken: the factory must return an agent with start\(info, rng\); got int"
+        ):
             make_agent("broken")
 
     def test_nothing_stays_after_a_refusal(self):

@@ -35,7 +35,13 @@ class TestConfiguration:
     def test_the_parts_of_an_agent(self):
         rules = SCAL(5, "rsqrt", 0.5, 0.25, "greedy", best_of_both=True, warm_start=False).start(INFO, 0).rules
         assert rules.region == BernsteinBox("rsqrt", 0.5, 0.25)
-        assert (rules.span_bound, rules.mixture, rules.perturb, rules.best_of_both, rules.warm_start) == (5.0, False, False, True, False)
+        assert (rules.span_bound, rules.mixture, rules.perturb, rules.best_of_both, rules.warm_start) == (
+            5.0,
+            False,
+            False,
+            True,
+            False,
+        )
         rules = UCRL(0.1, 0.5, 0.25, warm_start=False).start(INFO, 0).rules
         assert rules.region == BernsteinBox(0.1, 0.5, 0.25)
         assert (rules.span_bound, rules.perturb, rules.best_of_both, rules.warm_start) == (inf, False, False, False)
@@ -55,7 +61,9 @@ class TestConfiguration:
 class TestOptions:
     @pytest.mark.parametrize("value", [-1, -1e-9, nan, "5", None, True, [2.0], 1j])
     def test_span_bound(self, value):
-        with pytest.raises(OptionError, match=r"SCAL: span_bound must be a number ≥ 0; got .*\. Give a bound on sp\(h\*\)"):
+        with pytest.raises(
+            OptionError, match=r"SCAL: span_bound must be a number ≥ 0; got .*\. Give a bound on sp\(h\*\)"
+        ):
             SCAL(value)
 
     @pytest.mark.parametrize("value", [0, 0.0, 3, 2.5, inf, np.float64(1.0), np.int32(4)])
@@ -69,34 +77,55 @@ class TestOptions:
     @pytest.mark.parametrize("value", [0, 0.0, 1, 1.0, -0.1, 2, nan, inf, "sqrt", "0.05"])
     @pytest.mark.parametrize("kind", [lambda delta: SCAL(2.0, delta), UCRL, UCRL2])
     def test_level(self, kind, value):
-        with pytest.raises(OptionError, match=r"(SCAL|UCRL|UCRL2): delta must lie in \(0, 1\) or be 'rsqrt'; got .*\. Use 0\.05, say"):
+        with pytest.raises(
+            OptionError, match=r"(SCAL|UCRL|UCRL2): delta must lie in \(0, 1\) or be 'rsqrt'; got .*\. Use 0\.05, say"
+        ):
             kind(delta=value)
 
     @pytest.mark.parametrize("value", [0, -1, nan, inf])
     @pytest.mark.parametrize("name", ["p_scale", "r_scale"])
     @pytest.mark.parametrize("kind", [lambda **given: SCAL(2.0, **given), UCRL])
     def test_scales(self, kind, name, value):
-        with pytest.raises(OptionError, match=rf"(SCAL|UCRL): {name} must be a finite number > 0; got .*\. 1 is the theory"):
+        with pytest.raises(
+            OptionError, match=rf"(SCAL|UCRL): {name} must be a finite number > 0; got .*\. 1 is the theory"
+        ):
             kind(**{name: value})
 
     @pytest.mark.parametrize("value", ["mixed", "Greedy", "", None, 1])
     def test_policy(self, value):
-        with pytest.raises(OptionError, match=r"SCAL: policy must be mixture or greedy; got .*\. Leave it out for 'mixture'"):
+        with pytest.raises(
+            OptionError, match=r"SCAL: policy must be mixture or greedy; got .*\. Leave it out for 'mixture'"
+        ):
             SCAL(2.0, policy=value)
 
     def test_perturb_needs_a_bound(self):
         with pytest.raises(OptionError, match=r"SCAL: perturb needs a finite span_bound; got inf\. Leave perturb out"):
             SCAL(inf, perturb=True)
 
+    @pytest.mark.parametrize("given", [{"delta": None}, {"delta": [0.1]}, {"p_scale": "1"}, {"r_scale": None}])
+    def test_levels_and_scales_that_are_no_numbers(self, given):
+        with pytest.raises(OptionError, match=r"SCAL: (delta|p_scale|r_scale) must"):
+            SCAL(2.0, **given)
+
+    @pytest.mark.parametrize("name", ["perturb", "best_of_both", "warm_start"])
+    def test_truth_values(self, name):
+        with pytest.raises(OptionError, match=f"{name} must be true or false"):
+            SCAL(2.0, **{name: "False"})
+
     def test_a_seed_that_is_none(self):
         for agent in AGENTS:
-            with pytest.raises(OptionError, match=rf"{type(agent).__name__}: the seed must be a whole number in 0\.\.2⁶³−1; got -1"):
+            with pytest.raises(
+                OptionError, match=rf"{type(agent).__name__}: the seed must be a whole number ≥ 0; got -1"
+            ):
                 agent.start(INFO, -1)
 
 
 class TestPerturb:
     def test_a_long_horizon_warns(self):
-        with pytest.warns(UserWarning, match=r"SCAL: perturb=True takes tens of c·t sweeps an episode; with a horizon of 10001 that is slow"):
+        with pytest.warns(
+            UserWarning,
+            match=r"SCAL: perturb=True takes tens of c·t sweeps an episode; with a horizon of 10001 that is slow",
+        ):
             SCAL(2.0, perturb=True).start(ProblemInfo(3, 2, horizon=10_001), 0)
 
     @pytest.mark.parametrize("horizon", [None, 1, 10_000])

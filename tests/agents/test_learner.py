@@ -77,7 +77,9 @@ class TestEpisodes:
         for _ in play(learner, ENV, streams(1)[0], 5000):
             pass
         step = span_bellman(learner.confidence_set().augment(), learner.bias, 0.5) - learner.bias
-        assert (learner.episode.gain_low, learner.episode.gain_high) == pytest.approx((step.min(), step.max()), abs=1e-12)
+        assert (learner.episode.gain_low, learner.episode.gain_high) == pytest.approx(
+            (step.min(), step.max()), abs=1e-12
+        )
 
     def test_the_bias_is_a_copy(self):
         learner = UCRL().start(INFO, 0)
@@ -118,7 +120,10 @@ class TestEpisodes:
         assert runs[0] == runs[1]
 
     def test_a_seed_is_a_generator_of_its_own(self):
-        one, other = SCAL(0.5).start(INFO, 7), SCAL(0.5).start(INFO, np.random.Generator(np.random.SFC64(np.random.SeedSequence(7))))
+        one, other = (
+            SCAL(0.5).start(INFO, 7),
+            SCAL(0.5).start(INFO, np.random.Generator(np.random.SFC64(np.random.SeedSequence(7)))),
+        )
         assert list(play(one, ENV, streams(0)[0], 3000)) == list(play(other, ENV, streams(0)[0], 3000))
 
     def test_scaling_the_rewards_scales_gain_and_span_alone(self):
@@ -129,7 +134,9 @@ class TestEpisodes:
         plain = Env.from_mdp(MDP.from_dense(P, r, available=available), "bernoulli")
         for agent, scaled in ((SCAL(0.5), SCAL(0.5 * scale)), (UCRL(), UCRL()), (UCRL2(), UCRL2())):
             one, other = agent.start(INFO, streams(5)[1]), scaled.start(ProblemInfo.from_mdp(small.mdp), streams(5)[1])
-            for a, b in zip(play(one, plain, streams(5)[0], 3000), play(other, small, streams(5)[0], 3000), strict=True):
+            for a, b in zip(
+                play(one, plain, streams(5)[0], 3000), play(other, small, streams(5)[0], 3000), strict=True
+            ):
                 assert (a[1], a[2], a[3] * scale, a[4], a[5]) == b[1:]
             assert one.episode.gain * scale == other.episode.gain
             assert one.episode.span * scale == other.episode.span
@@ -139,7 +146,11 @@ class TestEpisodes:
         rng = np.random.default_rng(3)
         available = np.array([[False, True, True], [True, False, False], [True, True, True], [False, False, True]])
         mdp = MDP.from_dense(
-            rng.dirichlet(np.ones(4), size=(4, 3)), rng.uniform(-5, 20, (4, 3)), available=available, r_min=-5.0, r_max=20.0
+            rng.dirichlet(np.ones(4), size=(4, 3)),
+            rng.uniform(-5, 20, (4, 3)),
+            available=available,
+            r_min=-5.0,
+            r_max=20.0,
         )
         env = Env.from_mdp(mdp, "bernoulli")
         for agent in (SCAL(10.0, p_scale=0.05, r_scale=0.05), UCRL(), UCRL2()):
@@ -177,7 +188,9 @@ class TestWhatIsKnown:
 class TestRefusals:
     def test_observe_before_act(self):
         learner = UCRL().start(INFO, 0)
-        with pytest.raises(OptionError, match=r"observe: no action is waiting for its reward\. Call act\(state\) first"):
+        with pytest.raises(
+            OptionError, match=r"observe: no action is waiting for its reward\. Call act\(state\) first"
+        ):
             learner.observe(0.5, 0)
         learner.act(0)
         learner.observe(0.5, 0)
@@ -187,7 +200,9 @@ class TestRefusals:
     def test_act_twice(self):
         learner = UCRL().start(INFO, 0)
         learner.act(0)
-        with pytest.raises(OptionError, match=r"act: step 1 has no reward yet\. Call observe\(reward, next_state\) first"):
+        with pytest.raises(
+            OptionError, match=r"act: step 1 has no reward yet\. Call observe\(reward, next_state\) first"
+        ):
             learner.act(0)
         learner.observe(0.5, 1)
         learner.act(1)
@@ -209,7 +224,9 @@ class TestRefusals:
         learner.act(0)
         learner.observe(0.0, 0)
         learner.act(0)
-        with pytest.raises(InputError, match=r"observe: the reward must lie in \[0, 1\]; got .* at step 2\. Declare the range"):
+        with pytest.raises(
+            InputError, match=r"observe: the reward must lie in \[0, 1\]; got .* at step 2\. Declare the range"
+        ):
             learner.observe(reward, 0)
 
     def test_a_refusal_leaves_the_learner_as_it_was(self):

@@ -42,7 +42,13 @@ def test_bernstein_by_hand(arguments, radius):
 
 @pytest.mark.parametrize(
     ("arguments", "radius"),
-    [((7, 2.0, 1.0), 1.0), ((7, 2.0, 3.0), 3.0), ((0, 2.0, 1.0), sqrt(7)), ((1, 2.0, 1.0), sqrt(7)), ((14, 1.0, 1.0), 0.5)],
+    [
+        ((7, 2.0, 1.0), 1.0),
+        ((7, 2.0, 3.0), 3.0),
+        ((0, 2.0, 1.0), sqrt(7)),
+        ((1, 2.0, 1.0), sqrt(7)),
+        ((14, 1.0, 1.0), 0.5),
+    ],
 )
 def test_hoeffding_by_hand(arguments, radius):
     assert hoeffding(*arguments) == pytest.approx(radius, rel=ROUNDING)

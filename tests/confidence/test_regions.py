@@ -6,10 +6,10 @@ from math import inf, log, sqrt
 
 import numpy as np
 import pytest
-from experience import empirical_mdp, random_counts, random_info
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experience import empirical_mdp, random_counts, random_info
 from spanrl import MDP, ProblemInfo
 from spanrl.confidence.regions import BernsteinBox, HoeffdingBall, level
 from spanrl.models.counts import Counts
@@ -17,7 +17,13 @@ from spanrl.models.counts import Counts
 CASES = settings(deadline=None, derandomize=True, max_examples=60)
 ROUNDING = 1e-12
 
-REGIONS = [BernsteinBox(), BernsteinBox(0.01, 0.05, 0.05), BernsteinBox("rsqrt"), HoeffdingBall(), HoeffdingBall("rsqrt")]
+REGIONS = [
+    BernsteinBox(),
+    BernsteinBox(0.01, 0.05, 0.05),
+    BernsteinBox("rsqrt"),
+    HoeffdingBall(),
+    HoeffdingBall("rsqrt"),
+]
 seeds = st.integers(0, 10**6)
 times = st.integers(1, 10**8)
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from experience import take_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spanrl.kernels.counting import add_rewards, add_successors, list_successors
+from experience import add
+from spanrl.kernels.counting import add_rewards, add_successors, list_successors, update_shares
 from spanrl.models.counts import Batch, Counts
 
 CASES = settings(deadline=None, derandomize=True, max_examples=60)
@@ -31,7 +31,7 @@ def tally(episode):
 def counts_of(history, n_pairs=4):
     counts = Counts.empty(n_pairs)
     for episode in history:
-        take_in(counts, tally(episode))
+        add(counts, tally(episode))
     return counts
 
 
@@ -96,7 +96,7 @@ class TestRewards:
         rng = np.random.default_rng(2)
         for size in (1, 1, 2, 4, 8, *(2**k for k in range(4, 40))):
             hits = int(rng.binomial(size, 1 / 3))
-            take_in(counts, {key: n for key, n in {(0, 1.0, 0): hits, (0, 0.0, 0): size - hits}.items() if n})
+            add(counts, {key: n for key, n in {(0, 1.0, 0): hits, (0, 0.0, 0): size - hits}.items() if n})
             ones, total = ones + hits, total + size
         p = Fraction(ones, total)
         assert counts.n[0] == total
@@ -107,7 +107,7 @@ class TestRewards:
         rewards = np.random.default_rng(3).random(200)
         counts, mean, squares = Counts.empty(1), 0.0, 0.0
         for k, r in enumerate(rewards.tolist(), start=1):
-            take_in(counts, {(0, r, 0): 1})
+            add(counts, {(0, r, 0): 1})
             before, mean = mean, mean + (r - mean) / k
             squares += (r - before) * (r - mean)
             assert counts.r_mean[0] == mean
@@ -117,6 +117,26 @@ class TestRewards:
         counts = counts_of([[(2, 0.7, 1)]])
         assert counts.n.tolist() == [0, 0, 1, 0]
         assert counts.r_variance.tolist() == [0.0] * 4
+
+
+class TestShares:
+    @CASES
+    @given(histories)
+    def test_kept_up_to_date_they_are_those_of_the_counts(self, history):
+        """Bit by bit: counts that are stored and read again must plan the same."""
+        counts = counts_of(history)
+        kept = counts.shares
+        counts.share_out()
+        for one, other in zip(kept, counts.shares, strict=True):
+            assert one.tobytes() == other.tobytes()
+
+    def test_by_hand(self):
+        counts = counts_of([[(1, 0.0, 4), (1, 1.0, 4), (1, 1.0, 2), (1, 0.0, 4)], [(3, 0.5, 0)]])
+        shares = counts.shares
+        assert shares.p_hat.tolist() == [0.25, 0.75, 1.0]
+        assert shares.p_error.tolist() == [np.sqrt(3 / 64), np.sqrt(3 / 64), 0.0]
+        assert shares.r_error.tolist() == pytest.approx([0.0, np.sqrt(1 / 12), 0.0, 0.0], abs=1e-15)
+        assert shares.inverse.tolist() == [1.0, 1 / 3, 1.0, 1.0]
 
 
 class TestSuccessors:
@@ -135,7 +155,11 @@ class TestSuccessors:
         assert found == wanted
         assert counts.succ_ptr[0] == 0
         assert counts.succ_ptr[-1] == counts.succ.size == counts.times.size
-        assert [getattr(counts, name).dtype for name in ("succ_ptr", "succ", "times")] == [np.int64, np.uint32, np.int64]
+        assert [getattr(counts, name).dtype for name in ("succ_ptr", "succ", "times")] == [
+            np.int64,
+            np.uint32,
+            np.int64,
+        ]
 
     def test_a_successor_that_is_not_listed_changes_nothing(self):
         counts = counts_of([[(0, 0.0, 1), (2, 0.0, 3)]])
@@ -147,10 +171,13 @@ class TestSuccessors:
     def test_listing_keeps_what_is_there(self):
         counts = counts_of([[(0, 0.0, 4), (0, 0.0, 4), (3, 0.0, 0)]])
         pair, succ = np.array([0, 0, 0, 1, 3]), np.array([2, 4, 2, 5, 1], dtype=np.uint32)
-        ptr, listed, times = list_successors(pair, succ, counts.succ_ptr, counts.succ, counts.times)
+        table = counts.succ_ptr, counts.succ, counts.times, counts.shares.p_hat, np.array([0.25, 0.5])
+        ptr, listed, times, p_hat, p_error = list_successors(pair, succ, *table)
         assert ptr.tolist() == [0, 2, 3, 3, 5]
         assert listed.tolist() == [2, 4, 5, 0, 1]
         assert times.tolist() == [0, 2, 0, 1, 0]
+        assert p_hat.tolist() == [0.0, 1.0, 0.0, 1.0, 0.0]
+        assert p_error.tolist() == [0.0, 0.25, 0.0, 0.5, 0.0]
 
     def test_the_largest_state_number(self):
         counts = counts_of([[(0, 0.0, 2**32 - 1), (0, 0.0, 0)]], 1)
@@ -159,17 +186,23 @@ class TestSuccessors:
 
 def test_interpreted_kernels_equal_the_compiled_ones():
     rng = np.random.default_rng(4)
-    steps = [(int(i), float(r), int(s)) for i, r, s in zip(rng.integers(4, size=60), rng.integers(3, size=60) / 2, rng.integers(6, size=60), strict=True)]
+    steps = [
+        (int(i), float(r), int(s))
+        for i, r, s in zip(
+            rng.integers(4, size=60), rng.integers(3, size=60) / 2, rng.integers(6, size=60), strict=True
+        )
+    ]
     batch = Batch.from_dict(tally(steps))
     results = []
-    for rewards, add, extend in (
-        (add_rewards, add_successors, list_successors),
-        (add_rewards.py_func, add_successors.py_func, list_successors.py_func),
-    ):
+    kernels = add_rewards, add_successors, list_successors, update_shares
+    for rewards, successors, extend, share in (kernels, [kernel.py_func for kernel in kernels]):
         counts = Counts.empty(4)
-        assert not add(batch.pair, batch.succ, batch.times, counts.succ_ptr, counts.succ, counts.times)
-        table = extend(batch.pair, batch.succ, counts.succ_ptr, counts.succ, counts.times)
-        assert add(batch.pair, batch.succ, batch.times, *table)
+        table = counts.succ_ptr, counts.succ, counts.times
+        assert not successors(batch.pair, batch.succ, batch.times, *table)
+        *table, p_hat, p_error = extend(batch.pair, batch.succ, *table, counts.shares.p_hat, counts.shares.p_error)
+        assert successors(batch.pair, batch.succ, batch.times, *table)
         rewards(batch.pair, batch.reward, batch.times, *counts.statistics())
-        results.append([part.tolist() for part in (*counts.statistics(), *table)])
+        shares = counts.shares._replace(p_hat=p_hat, p_error=p_error)
+        share(batch.pair, counts.n, counts.r_sq, table[0], table[2], shares)
+        results.append([part.tolist() for part in (*counts.statistics(), *table, *shares)])
     assert results[0] == results[1]

@@ -63,7 +63,10 @@ def test_equals_the_plain_loop(seed, most):
     paid, expected = add_up(sampler.out_ptr, sampler.reward, env.mdp.reward, pairs, tally)
     assert paid == pytest.approx(sum(n * r for (_, r, _), n in happened.items()), abs=1e-10)
     assert expected == pytest.approx(sum(n * env.mdp.reward[i] for (i, _, _), n in happened.items()), abs=1e-10)
-    pair, reward, succ, times = harvest(sampler.out_ptr, sampler.reward, sampler.succ, pairs, tally)
+    *sums, pair, reward, succ, times = harvest(
+        sampler.out_ptr, sampler.reward, sampler.succ, env.mdp.reward, pairs, tally
+    )
+    assert sums == [paid, expected]
     rows = zip(pair.tolist(), reward.tolist(), succ.tolist(), times.tolist(), strict=True)
     assert {(i, r, s): n for i, r, s, n in rows} == happened
     assert len(happened) == pair.size, "each outcome once, also where both pairs of a state are one"
@@ -87,7 +90,8 @@ def test_rewards_of_a_pair_come_sorted():
     pairs, left = np.repeat(env.mdp.pair_ptr[:-1], 2), np.full(8, 10**6)
     tally, words = np.zeros(env.sampler.succ.size, dtype=np.int64), get_state(streams(0)[0])
     interact(env.sampler, pairs, np.zeros(4), False, left, tally, words, np.zeros(4, dtype=np.uint64), 0, 1000)
-    pair, reward, succ, _ = harvest(env.sampler.out_ptr, env.sampler.reward, env.sampler.succ, pairs, tally)
+    table = env.sampler.out_ptr, env.sampler.reward, env.sampler.succ
+    *_, pair, reward, succ, _ = harvest(*table, env.mdp.reward, pairs, tally)
     rows = list(zip(pair.tolist(), reward.tolist(), succ.tolist(), strict=True))
     assert rows == sorted(rows)
     assert len(rows) > 8
@@ -109,5 +113,7 @@ def test_interpreted_kernels_equal_the_compiled_ones(monkeypatch):
     tally = np.array(results[0][2])
     arrays = env.sampler.out_ptr, env.sampler.reward
     assert add_up(*arrays, env.mdp.reward, pairs, tally) == add_up.py_func(*arrays, env.mdp.reward, pairs, tally)
-    one, other = (f(*arrays, env.sampler.succ, pairs, tally.copy()) for f in (harvest, harvest.py_func))
-    assert [part.tolist() for part in one] == [part.tolist() for part in other]
+    table = *arrays, env.sampler.succ, env.mdp.reward, pairs
+    one, other = (list(f(*table, tally.copy())) for f in (harvest, harvest.py_func))
+    assert one[:2] == other[:2]
+    assert [part.tolist() for part in one[2:]] == [part.tolist() for part in other[2:]]

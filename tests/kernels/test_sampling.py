@@ -47,7 +47,10 @@ def exact_law(sampler, pair):
 
 
 dyadic_rows = st.lists(st.integers(1, 64), min_size=1, max_size=9).map(
-    lambda n: np.diff([0, *sorted({*np.cumsum(n).tolist()} - {sum(n)}), 1 << sum(n).bit_length()]) / (1 << sum(n).bit_length())
+    lambda n: (
+        np.diff([0, *sorted({*np.cumsum(n).tolist()} - {sum(n)}), 1 << sum(n).bit_length()])
+        / (1 << sum(n).bit_length())
+    )
 )
 weights = st.integers(1, 1000) | st.floats(1e-12, 1.0) | st.sampled_from([1e-300, 1e-18, 1.0])
 rows = st.lists(weights, min_size=1, max_size=9).map(lambda n: np.array(n) / np.sum(n))
@@ -113,7 +116,9 @@ class TestTables:
         first, bits = start >> 6, 63 - (start & 63)
         slot = data.draw(st.integers(0, (1 << bits) - 1))
         edge = int(sampler.threshold[first + slot]) >> bits
-        rest = data.draw(st.sampled_from([0, edge - 1, edge, edge + 1, (WORD >> bits) - 1]) | st.integers(0, (WORD >> bits) - 1))
+        rest = data.draw(
+            st.sampled_from([0, edge - 1, edge, edge + 1, (WORD >> bits) - 1]) | st.integers(0, (WORD >> bits) - 1)
+        )
         rest = min(max(rest, 0), (WORD >> bits) - 1)
         word = (slot << (64 - bits)) | rest
         second = (rest << bits) >= int(sampler.threshold[first + slot])

@@ -51,7 +51,9 @@ def play_by_hand(env: Env, agent: Any, horizon: int, seed: int) -> Log:
     env_rng, agent_rng = streams(seed)
     learner = agent.start(ProblemInfo.from_mdp(env.mdp, horizon), agent_rng)
     pairs, rewards, numbers, episodes = [], [], [], []
-    pair_of = {(s, a): i for i, (s, a) in enumerate(zip(env.mdp.pair_state.tolist(), env.mdp.action.tolist(), strict=True))}
+    pair_of = {
+        (s, a): i for i, (s, a) in enumerate(zip(env.mdp.pair_state.tolist(), env.mdp.action.tolist(), strict=True))
+    }
     state = env.reset(env_rng)
     for _ in range(horizon):
         action = learner.act(state)

@@ -45,7 +45,14 @@ def test_before_every_pair_could_be_seen(T):
 def test_it_grows_with_everything_but_the_level():
     base = {**SIZES, "delta": 0.05, "r_max": 1.0}
     least = regret_bound(10**6, **base)
-    for name, value in {"n_states": 4, "n_actions": 3, "max_support": 3, "span_bound": 2.5, "delta": 0.01, "r_max": 2.0}.items():
+    for name, value in {
+        "n_states": 4,
+        "n_actions": 3,
+        "max_support": 3,
+        "span_bound": 2.5,
+        "delta": 0.01,
+        "r_max": 2.0,
+    }.items():
         assert regret_bound(10**6, **base | {name: value}) > least, name
     assert regret_bound(2 * 10**6, **base) > least
 
@@ -79,3 +86,7 @@ def test_wrong_values(change, words):
 
 def test_without_a_bound_on_the_span_nothing_is_promised():
     assert regret_bound(10**6, **SIZES | {"span_bound": inf}) == inf
+
+
+def test_without_a_bound_on_the_span_of_a_deterministic_model():
+    assert regret_bound(10**6, **SIZES | {"span_bound": inf, "max_support": 1}) == inf

@@ -41,7 +41,8 @@ class TestByHand:
     """``learn`` and act/observe differ only in who runs the loop."""
 
     @pytest.mark.parametrize(
-        ("where", "name"), [(where, name) for where in ENVS for name in AGENTS if (where, name) != ("three-state", "narrow mixture")]
+        ("where", "name"),
+        [(where, name) for where in ENVS for name in AGENTS if (where, name) != ("three-state", "narrow mixture")],
     )
     def test_equals_learn(self, where, name, monkeypatch):
         """Over 10⁵ steps: rewards, episodes, counts and both random states."""
@@ -68,7 +69,9 @@ class TestByHand:
         for column in run.episodes:
             assert run.episodes[column].tolist() == [getattr(episode, column) for episode in log.episodes], column
 
-        assert (learner.t, learner.n_episodes) == (log.learner.t, log.learner.n_episodes) == (horizon, len(log.episodes))
+        assert (
+            (learner.t, learner.n_episodes) == (log.learner.t, log.learner.n_episodes) == (horizon, len(log.episodes))
+        )
         for part in COUNTS:
             assert getattr(learner.counts, part).tobytes() == getattr(log.learner.counts, part).tobytes(), part
         np.testing.assert_array_equal(learner.bias, log.learner.bias)
@@ -79,7 +82,7 @@ class TestByHand:
         nu = np.bincount(log.pair[log.episode == len(log.episodes)], minlength=env.mdp.n_pairs)  # of the last episode
         pairs, n = learner.plan.pairs, learner.counts.n
         played = np.array([k % 2 == 0 or pairs[k] != pairs[k - 1] for k in range(pairs.size)])
-        np.testing.assert_array_equal(learner.left[played], np.maximum(n[pairs], 1)[played] - nu[pairs[played]])
+        np.testing.assert_array_equal(learner.plan.left[played], np.maximum(n[pairs], 1)[played] - nu[pairs[played]])
 
     @pytest.mark.parametrize(("where", "name"), [("three-state", "mixture"), ("ragged", "narrow mixture")])
     def test_these_runs_really_mix(self, where, name):
@@ -119,7 +122,9 @@ class TestBits:
         assert long.n_episodes[-1] > episodes
 
     def test_the_number_of_points_changes_no_value(self):
-        many, few = (learn(ENVS["three-state"], SCAL(0.5), horizon=20_000, seed=2, points=points) for points in (100, 5))
+        many, few = (
+            learn(ENVS["three-state"], SCAL(0.5), horizon=20_000, seed=2, points=points) for points in (100, 5)
+        )
         common = np.isin(many.t, few.t)
         for name in CURVE:
             assert getattr(many, name)[common].tobytes() == getattr(few, name).tobytes()
@@ -151,7 +156,9 @@ class TestMeasurements:
             paid = sum(log.reward[:t].tolist())
             assert run.reward[row] == paid
             assert run.regret[row] == pytest.approx(t * 2 / 3 - paid, abs=1e-9)
-            assert run.pseudo_regret[row] == pytest.approx(t * 2 / 3 - sum(mean[i] for i in log.pair[:t].tolist()), abs=1e-9)
+            assert run.pseudo_regret[row] == pytest.approx(
+                t * 2 / 3 - sum(mean[i] for i in log.pair[:t].tolist()), abs=1e-9
+            )
 
     def test_curve_and_episodes_fit(self):
         run = learn("riverswim", "scal[span_bound=2]", horizon=30_000, seed=0)
@@ -224,7 +231,9 @@ class TestAudit:
         assert run.episodes["contains"][0], "nothing seen: everything is possible"
 
     def test_it_needs_sets(self):
-        with pytest.raises(OptionError, match="learn: audit needs the true model and an agent with confidence sets. Leave audit out"):
+        with pytest.raises(
+            OptionError, match=r"learn: audit needs the true model and an agent with confidence sets\. Leave audit out"
+        ):
             learn("three-state", Alternating(), horizon=10, seed=0, audit=True)
 
 
@@ -293,11 +302,13 @@ class TestOtherAgents:
         assert run.t[-1] == 500
 
     def test_an_unavailable_action_is_refused(self):
-        with pytest.raises(OptionError, match=r"learn: the agent played action 5 in state \d at step 7, where it is not available"):
+        with pytest.raises(
+            OptionError, match=r"learn: the agent played action 5 in state \d at step 7, where it is not available"
+        ):
             learn("three-state", Alternating(wrong_at=7), horizon=10, seed=0)
 
-    def test_ours_run_by_hand_where_the_learner_is_wrapped(self):
-        """A learner behind another class is driven step by step, to the same result."""
+    def test_ours_behind_another_class(self):
+        """It is driven step by step, to the same result; its episodes are its own affair."""
 
         @dataclass(frozen=True)
         class Wrapped:
@@ -308,21 +319,60 @@ class TestOtherAgents:
 
                 class Around:
                     act, observe = staticmethod(inner.act), staticmethod(inner.observe)
-                    n_episodes = property(lambda self: inner.n_episodes)
-                    episode = property(lambda self: inner.episode)
 
                 return Around()
 
-        plain, wrapped = (learn("three-state", agent, horizon=3000, seed=0) for agent in (SCAL(0.5), Wrapped(SCAL(0.5))))
+        plain, wrapped = (
+            learn("three-state", agent, horizon=3000, seed=0) for agent in (SCAL(0.5), Wrapped(SCAL(0.5)))
+        )
         np.testing.assert_allclose(wrapped.pseudo_regret, plain.pseudo_regret, rtol=0, atol=1e-9)
         np.testing.assert_array_equal(wrapped.reward, plain.reward)
-        np.testing.assert_array_equal(wrapped.n_episodes, plain.n_episodes)
-        assert wrapped.episodes["sweeps"].tolist() == plain.episodes["sweeps"].tolist()
+        assert not wrapped.n_episodes.any()
+
+    def test_ours_with_another_bit_generator(self):
+        """An agent of one's own may start a learner of ours with PCG64."""
+
+        @dataclass(frozen=True)
+        class Other:
+            def start(self, info, rng):
+                return SCAL(0.5).start(info, np.random.default_rng(0))
+
+        assert learn("three-state", Other(), horizon=20_000, seed=0).t[-1] == 20_000
+
+    def test_an_attribute_named_episode_is_not_ours(self):
+        class Counting(_AlternatingLearner):
+            n_episodes = episode = 1
+
+        @dataclass(frozen=True)
+        class Other:
+            def start(self, info, rng):
+                return Counting(Alternating(), info, rng)
+
+        assert learn("three-state", Other(), horizon=100, seed=0).t[-1] == 100
+
+    @pytest.mark.parametrize("wrong", ["learner", "action"])
+    def test_what_is_no_learner_and_no_action(self, wrong):
+        class Array(_AlternatingLearner):
+            def act(self, state):
+                return np.array([0])
+
+        @dataclass(frozen=True)
+        class Other:
+            def start(self, info, rng):
+                return 5 if wrong == "learner" else Array(Alternating(), info, rng)
+
+        with pytest.raises(OptionError, match="learn: "):
+            learn("three-state", Other(), horizon=100, seed=0)
 
 
 class TestEnvironments:
     def test_text_and_env_agree(self):
-        assert_same_bits(*(learn(env, "ucrl", horizon=2000, seed=0) for env in ("three-state[delta=0.1]", make("three-state", delta=0.1))))
+        assert_same_bits(
+            *(
+                learn(env, "ucrl", horizon=2000, seed=0)
+                for env in ("three-state[delta=0.1]", make("three-state", delta=0.1))
+            )
+        )
 
     def test_an_mdp_pays_its_mean_rewards(self):
         mdp = make("three-state").mdp
@@ -338,6 +388,10 @@ class TestEnvironments:
         assert_same_bits(run, learn(mdp, "ucrl", horizon=2000, seed=0))
         assert run.meta["env"] == "my model"
 
+    def test_a_path_of_pathlib(self, tmp_path):
+        ENVS["ragged"].mdp.save(tmp_path / "model.npz")
+        assert learn(tmp_path / "model.npz", "ucrl", horizon=10, seed=0).meta["env"] == "model"
+
     def test_a_file_that_is_none(self, tmp_path):
         with pytest.raises(ModelFileError, match=r"nothing\.npz"):
             learn(str(tmp_path / "nothing.npz"), "ucrl", horizon=10, seed=0)
@@ -348,11 +402,15 @@ class TestEnvironments:
 
     @pytest.mark.parametrize("env", [None, 5, object(), ["three-state"], MDP])
     def test_what_is_no_environment(self, env):
-        with pytest.raises(OptionError, match="learn: the environment must be a text, an Env, an MDP or a Gymnasium environment; got"):
+        with pytest.raises(
+            OptionError, match="learn: the environment must be a text, an Env, an MDP or a Gymnasium environment; got"
+        ):
             learn(env, "ucrl", horizon=10, seed=0)
 
     def test_an_unknown_name(self):
-        with pytest.raises(UnknownNameError, match=r"make: unknown environment 'tree-state'\. Did you mean 'three-state'\?"):
+        with pytest.raises(
+            UnknownNameError, match=r"make: unknown environment 'tree-state'\. Did you mean 'three-state'\?"
+        ):
             learn("tree-state", "ucrl", horizon=10, seed=0)
 
     def test_one_state(self):
@@ -372,19 +430,34 @@ class TestWrongInput:
         with pytest.raises(OptionError, match="learn: points must be a whole number ≥ 1; got"):
             learn("three-state", "ucrl", horizon=10, seed=0, points=value)
 
-    @pytest.mark.parametrize("value", [-1, 0.0, "0", None, False, 2**63])
+    def test_more_points_than_fit_into_memory(self):
+        with pytest.raises(OptionError, match="learn: points must be"):
+            learn("three-state", "ucrl", horizon=10, seed=0, points=10**12)
+
+    @pytest.mark.parametrize("value", [-1, 0.0, "0", None, False])
     def test_seed(self, value):
-        with pytest.raises(OptionError, match=r"learn: the seed must be a whole number in 0\.\.2⁶³−1; got"):
+        with pytest.raises(OptionError, match="learn: the seed must be a whole number ≥ 0; got"):
             learn("three-state", "ucrl", horizon=10, seed=value)
+
+    def test_a_seed_that_the_files_cannot_hold(self):
+        assert learn("three-state", "ucrl", horizon=10, seed=2**63 - 1).meta["seed"] == 2**63 - 1
+        with pytest.raises(
+            OptionError, match=r"learn: the seed must be below 2⁶³, to fit into the files; got 9223372036854775808"
+        ):
+            learn("three-state", "ucrl", horizon=10, seed=2**63)
 
     @pytest.mark.parametrize("value", [nan, inf, "0.5", [0.5]])
     def test_gain(self, value):
-        with pytest.raises(OptionError, match="learn: gain must be a finite number or None; got .*Leave it out to have it computed"):
+        with pytest.raises(
+            OptionError, match=r"learn: gain must be a finite number or None; got .*Leave it out to have it computed"
+        ):
             learn("three-state", "ucrl", horizon=10, seed=0, gain=value)
 
     @pytest.mark.parametrize("agent", [SCAL, None, 5, object(), make("two-state")])
     def test_what_is_no_agent(self, agent):
-        with pytest.raises(OptionError, match=r"learn: the agent must be a text such as 'scal\[span_bound=5\]' or an agent with start"):
+        with pytest.raises(
+            OptionError, match=r"learn: the agent must be a text such as 'scal\[span_bound=5\]' or an agent with start"
+        ):
             learn("three-state", agent, horizon=10, seed=0)
 
     def test_an_unknown_agent(self):
@@ -453,7 +526,9 @@ class TestInterruptions:
         monkeypatch.undo()
         assert run.interrupted
         assert 0 < run.t[-1] < 10_000
-        assert_same_bits(run, learn("three-state", "ucrl", horizon=int(run.t[-1]), seed=0), episodes=int(run.n_episodes[-1]))
+        assert_same_bits(
+            run, learn("three-state", "ucrl", horizon=int(run.t[-1]), seed=0), episodes=int(run.n_episodes[-1])
+        )
 
 
 class TestProgress:

@@ -94,7 +94,9 @@ class TestToyText:
         assert runs[0].n_episodes.tobytes() == runs[1].n_episodes.tobytes()
         again = gymnasium.make(name)
         first, second = (learn(again, SCAL(10.0), horizon=500, seed=1) for _ in range(2))
-        assert first.reward.tobytes() == second.reward.tobytes() == runs[0].reward.tobytes(), "a used environment begins anew"
+        assert first.reward.tobytes() == second.reward.tobytes() == runs[0].reward.tobytes(), (
+            "a used environment begins anew"
+        )
 
     def test_another_seed_is_another_start(self):
         seen = [witness(gymnasium.make("Taxi-v4"), 50, seed=seed)[0].log for seed in (1, 1, 2)]
@@ -140,7 +142,14 @@ class TestEndings:
     def test_terminated_continues_at_the_reset_state(self):
         env = Scripted([(1, 0.0, False, False), (3, 1.0, True, False)], starts=(0, 2))
         learner, run = witness(env, 6)
-        assert learner.log == [(0, 0, 0.0, 1), (1, 0, 1.0, 2), (2, 0, 0.0, 1), (1, 0, 1.0, 0), (0, 0, 0.0, 1), (1, 0, 1.0, 2)]
+        assert learner.log == [
+            (0, 0, 0.0, 1),
+            (1, 0, 1.0, 2),
+            (2, 0, 0.0, 1),
+            (1, 0, 1.0, 0),
+            (0, 0, 0.0, 1),
+            (1, 0, 1.0, 2),
+        ]
         assert run.reward[-1] == 3.0
 
     def test_truncated_only_resets(self):
@@ -176,9 +185,14 @@ class TestRewards:
     @pytest.mark.parametrize("reward", [5.0, -0.1, np.nan, np.inf, np.float32(1.5)])
     def test_out_of_range(self, reward):
         env = Scripted([(1, 0.0, False, False), (2, 1.0, False, False), (3, reward, False, False)])
-        words = rf"learn: Scripted paid a reward of {float(reward):g} at step 3, outside \[0, 1\]\. Declare the range: env\.unwrapped\.reward_range"
+        words = rf"learn: Scripted paid a reward of {float(reward):g} at step 3, outside \[0, 1\]\. Declare the range: env\.unwrapped"
         with pytest.raises(InputError, match=words):
             witness(env, 10)
+
+    @pytest.mark.parametrize("reward", [None, "1"])
+    def test_what_is_no_number(self, reward):
+        with pytest.raises(InputError, match="learn: Scripted paid a reward of"):
+            witness(Scripted([(1, reward, False, False)]), 5)
 
     def test_a_declared_range(self):
         env = Scripted([(1, -3.0, False, False), (0, 7, False, False)], reward_range=(-3, 7))
@@ -201,12 +215,17 @@ class TestRewards:
 
 
 class TestStates:
-    @pytest.mark.parametrize("state", [4, -1, 1.0, "1", None, np.array([1])])
+    @pytest.mark.parametrize("state", [4, -1, np.array([1]), np.int64(4)])
     def test_out_of_range(self, state):
         env = Scripted([(1, 0.0, False, False), (state, 0.0, False, False)])
         words = r"learn: Scripted returned state .* at step 2; it must lie in 0\.\.3, as its observation_space says"
         with pytest.raises(InputError, match=words):
             witness(env, 10)
+
+    @pytest.mark.parametrize("state", [1.5, np.array(1.5), "1", None])
+    def test_what_is_no_whole_number(self, state):
+        with pytest.raises(InputError, match="learn: Scripted returned state"):
+            witness(Scripted([(state, 0.0, False, False)]), 5)
 
     def test_a_reset_state_out_of_range(self):
         with pytest.raises(InputError, match=r"learn: Scripted returned state 9 at step 0; it must lie in 0\.\.3"):
@@ -223,24 +242,30 @@ class TestStates:
 
 class TestSpaces:
     def test_states_and_actions_may_start_anywhere(self):
-        env = Scripted([(11, 0.0, False, False), (13, 1.0, False, False)], starts=(10,), first_state=10, first_action=-1)
+        env = Scripted(
+            [(11, 0.0, False, False), (13, 1.0, False, False)], starts=(10,), first_state=10, first_action=-1
+        )
         learner, _ = witness(env, 4, script=(0, 1))
         assert learner.log == [(0, 0, 0.0, 1), (1, 1, 1.0, 3), (3, 0, 0.0, 1), (1, 1, 1.0, 3)]
         assert env.actions == [-1, 0, -1, 0]
         with pytest.raises(InputError, match=r"returned state 3 at step 1; it must lie in 10\.\.13"):
             witness(Scripted([(3, 0.0, False, False)], starts=(10,), first_state=10), 4)
 
-    @pytest.mark.parametrize("space", [spaces.Box(0.0, 1.0, (2,)), spaces.MultiDiscrete([2, 2]), spaces.MultiBinary(3)], ids=str)
+    @pytest.mark.parametrize(
+        "space", [spaces.Box(0.0, 1.0, (2,)), spaces.MultiDiscrete([2, 2]), spaces.MultiBinary(3)], ids=str
+    )
     @pytest.mark.parametrize("what", ["observation", "action"])
     def test_others_are_refused(self, what, space):
         env = Scripted([(1, 0.0, False, False)])
         setattr(env, f"{what}_space", space)
-        words = rf"learn: Scripted has the {what} space .*; only Discrete spaces are supported\. Number the {what}s, or wrap the environment"
+        words = rf"learn: Scripted has the {what} space .*; only Discrete spaces are supported\. Number the {what}s, or wrap"
         with pytest.raises(OptionError, match=words):
             learn(env, "ucrl", horizon=10, seed=0)
 
     def test_a_real_one(self):
-        with pytest.raises(OptionError, match=r"learn: CartPole-v1 has the observation space Box.*only Discrete spaces are supported"):
+        with pytest.raises(
+            OptionError, match=r"learn: CartPole-v1 has the observation space Box.*only Discrete spaces are supported"
+        ):
             learn(gymnasium.make("CartPole-v1"), "ucrl", horizon=10, seed=0)
 
 
@@ -274,7 +299,9 @@ class TestTables:
         "wrap",
         [
             lambda env: gymnasium.wrappers.TransformReward(env, lambda reward: 0.5 * reward),
-            lambda env: gymnasium.wrappers.TimeLimit(gymnasium.wrappers.TransformReward(env, lambda reward: reward), 50),
+            lambda env: gymnasium.wrappers.TimeLimit(
+                gymnasium.wrappers.TransformReward(env, lambda reward: reward), 50
+            ),
             lambda env: gymnasium.wrappers.StickyAction(env, 0.5),
         ],
     )
@@ -291,8 +318,17 @@ class TestTables:
             learn(Scripted([(1, 0.0, False, False)]), UCRL(), horizon=200, seed=0, audit=True)
 
     def test_a_table_that_does_not_fit_the_spaces(self):
-        env = Scripted([(1, 0.0, False, False)], n_states=4, P={0: {0: [(1.0, 0, 0.0, False)]}}, initial_state_distrib=np.ones(1))
+        env = Scripted(
+            [(1, 0.0, False, False)], n_states=4, P={0: {0: [(1.0, 0, 0.0, False)]}}, initial_state_distrib=np.ones(1)
+        )
         assert GymWorld(env).mdp is None
+
+    @pytest.mark.parametrize("declared", [("a", "b"), (1, 2, 3)])
+    def test_a_range_that_declares_nothing_beside_a_table(self, declared):
+        table = {s: {a: [(1.0, 1, 0.5, False)] for a in range(2)} for s in range(4)}
+        start = np.eye(4)[0]
+        env = Scripted([(1, 0.5, False, False)], P=table, initial_state_distrib=start, reward_range=declared)
+        assert witness(env, 5)[1].t[-1] == 5
 
     def test_a_broken_table(self):
         env = Scripted([(1, 0.0, False, False)], P={0: "nothing"}, initial_state_distrib=np.ones(1))

@@ -49,13 +49,22 @@ class TestPairs:
         np.testing.assert_array_equal(info.pair_state, mdp.pair_state)
         np.testing.assert_array_equal(info.action, mdp.action)
         np.testing.assert_array_equal(info.pair_ptr, mdp.pair_ptr)
-        assert (info.n_states, info.n_actions, info.r_min, info.r_max) == (mdp.n_states, mdp.n_actions, mdp.r_min, mdp.r_max)
+        assert (info.n_states, info.n_actions, info.r_min, info.r_max) == (
+            mdp.n_states,
+            mdp.n_actions,
+            mdp.r_min,
+            mdp.r_max,
+        )
         assert info.horizon == 77
 
     def test_it_tells_nothing_of_the_model(self):
         """Two problems with other rewards and transitions look alike."""
-        one, other = (ProblemInfo.from_mdp(MDP.from_dense(P, r)) for P, r in (([[[1.0]]], [[0.0]]), ([[[1.0]]], [[1.0]])))
-        assert {name: str(value) for name, value in vars(one).items()} == {name: str(value) for name, value in vars(other).items()}
+        one, other = (
+            ProblemInfo.from_mdp(MDP.from_dense(P, r)) for P, r in (([[[1.0]]], [[0.0]]), ([[[1.0]]], [[1.0]]))
+        )
+        assert {name: str(value) for name, value in vars(one).items()} == {
+            name: str(value) for name, value in vars(other).items()
+        }
 
 
 class TestWrongValues:
@@ -67,7 +76,9 @@ class TestWrongValues:
 
     @pytest.mark.parametrize("value", [0, -5, 2.5, "9"])
     def test_horizon(self, value):
-        with pytest.raises(OptionError, match=f"ProblemInfo: horizon must be a whole number ≥ 1, or None; got {value!r}"):
+        with pytest.raises(
+            OptionError, match=f"ProblemInfo: horizon must be a whole number ≥ 1, or None; got {value!r}"
+        ):
             ProblemInfo(2, 2, horizon=value)
 
     @pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (2.0, 1.0), (0.0, np.inf), (np.nan, 1.0), (-1e308, 1e308)])

@@ -6,8 +6,8 @@ from math import inf, log, sqrt
 
 import numpy as np
 import pytest
-from experience import random_counts, random_info
 
+from experience import random_counts, random_info
 from spanrl import Policy, ProblemInfo, evi, scopt, span_bellman, span_greedy
 from spanrl.confidence.regions import BernsteinBox, HoeffdingBall
 from spanrl.models.counts import Counts
@@ -17,12 +17,13 @@ from spanrl.planning.extended import ExtendedPlanner
 ROUNDING = 1e-12
 REGIONS = {"box": BernsteinBox(), "narrow box": BernsteinBox(0.05, 0.05, 0.05), "ball": HoeffdingBall()}
 BOUNDS = [0.0, 0.3, 2.0, inf]
+"""In units of the range of the rewards."""
 
 
 def problem(seed, S=6, A=3, most=10**6, t=10**6):
-    """Return (info, counts, t), with rewards in [0, 1] or [−2, 3]; every fourth has pairs that were never seen."""
+    """Return (info, counts, t), with rewards in three ranges; every fourth has pairs that were never seen."""
     rng = np.random.default_rng(seed)
-    low, high = ((0.0, 1.0), (-2.0, 3.0))[seed % 2]
+    low, high = ((0.0, 1.0), (-2.0, 3.0), (0.5, 0.625))[seed % 3]
     info = random_info(rng, S, A, r_min=low, r_max=high)
     return info, random_counts(rng, info, most, least=most // 100, unseen=0.2 if seed % 4 == 3 else 0.0), t
 
@@ -66,11 +67,11 @@ class TestPlan:
     def test_equals_the_general_solver(self, kind, c):
         for seed in range(8):
             info, counts, t = problem(seed)
-            planner = ExtendedPlanner(info, REGIONS[kind])
-            plan = planner.plan(counts, t, span_bound=c, mixture=True, from_bias=False)
+            planner, bound = ExtendedPlanner(info, REGIONS[kind]), c * info.size
+            plan = planner.plan(counts, t, span_bound=bound, mixture=True, from_bias=False)
             bounded = augmented(REGIONS[kind], counts, t, info)
-            assert_certified(plan, planner, bounded, c, info.size / sqrt(t))
-            assert_is_the_rule(plan, planner, bounded, c)
+            assert_certified(plan, planner, bounded, bound, info.size / sqrt(t))
+            assert_is_the_rule(plan, planner, bounded, bound)
 
     def test_some_of_these_plans_mix_and_are_not_trivial(self):
         """Otherwise the comparisons say nothing."""
@@ -78,7 +79,7 @@ class TestPlan:
         for seed in range(8):
             info, counts, t = problem(seed)
             planner = ExtendedPlanner(info, REGIONS["narrow box"])
-            plans.append(planner.plan(counts, t, span_bound=0.3, mixture=True, from_bias=False))
+            plans.append(planner.plan(counts, t, span_bound=0.3 * info.size, mixture=True, from_bias=False))
             if seed % 4 != 3:
                 assert plans[-1].gain_bounds[1] < info.r_max - 0.01 * info.size
         assert sum(plan.mixes for plan in plans) >= 4
@@ -103,7 +104,13 @@ class TestPlan:
         info, counts, t = problem(3)
         used, fresh = (ExtendedPlanner(info, REGIONS[kind]) for _ in range(2))
         for seed in (1, 5):
-            used.plan(random_counts(np.random.default_rng(seed), info, 10**4), 500, span_bound=1.0, mixture=True, from_bias=True)
+            used.plan(
+                random_counts(np.random.default_rng(seed), info, 10**4),
+                500,
+                span_bound=1.0,
+                mixture=True,
+                from_bias=True,
+            )
         one, other = (p.plan(counts, t, span_bound=0.3, mixture=True, from_bias=False) for p in (used, fresh))
         assert one.gain_bounds == other.gain_bounds
         assert one.sweeps == other.sweeps
@@ -150,13 +157,15 @@ class TestPlan:
             gain, _ = oracles.fixed_point(oracles.finite(augmented(REGIONS[kind], counts, t, info)), c, tol=1e-7)
             assert plan.gain_bounds[0] - 1e-7 <= gain <= plan.gain_bounds[1] + 1e-7
 
-    def test_the_budget_between_two_looks_changes_nothing(self):
+    @pytest.mark.parametrize("c", [10.0, inf])
+    def test_the_budget_between_two_looks_changes_nothing(self, c, monkeypatch):
         info, counts, t = problem(4, S=12, t=10**8)
         plans = []
         for budget in (1, 3, None):
             planner = ExtendedPlanner(info, REGIONS["narrow box"])
-            planner._budget = budget or planner._budget
-            plans.append(planner.plan(counts, t, span_bound=0.5, mixture=True, from_bias=False))
+            if budget is not None:
+                monkeypatch.setattr(planner, "_budget", budget)
+            plans.append(planner.plan(counts, t, span_bound=c, mixture=True, from_bias=False))
         assert plans[0].sweeps > 3
         for plan in plans[1:]:
             assert plan.gain_bounds == plans[0].gain_bounds
@@ -182,7 +191,7 @@ class TestBestOfBoth:
                 assert other.gain_bounds[0] <= plan.gain_bounds[1]
                 assert plan.span <= c
             else:
-                other = bound.plan(counts, t, span_bound=c, mixture=True, from_bias=False)
+                other = bound.plan(counts, t, span_bound=c, mixture=True, from_bias=True)  # its bias is 0 still
                 assert plan.gain_bounds == other.gain_bounds
                 assert plan.pairs.tobytes() == other.pairs.tobytes()
                 assert plan.weight.tobytes() == other.weight.tobytes()
@@ -246,5 +255,7 @@ def eta_by_hand(info, counts, t, c, region):
         part = slice(counts.succ_ptr[i], counts.succ_ptr[i + 1])
         n = int(counts.n[i])
         p = dict(zip(counts.succ[part].tolist(), counts.times[part].tolist(), strict=True)).get(0, 0) / max(1, n)
-        radii.append(sqrt(14 * region.p_scale * p * (1 - p) * b / max(1, n)) + 49 / 3 * region.p_scale * b / max(1, n - 1))
+        radii.append(
+            sqrt(14 * region.p_scale * p * (1 - p) * b / max(1, n)) + 49 / 3 * region.p_scale * b / max(1, n - 1)
+        )
     return min(1.0, info.size / (c * t), *radii)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from math import inf
-from numbers import Real
 from typing import TYPE_CHECKING
 
-from spanrl.agents.options import check_level, check_scale
+from spanrl.agents.options import check_flag, check_level, check_scale, number
 from spanrl.options import one_of, require
 from spanrl.seeding import generator
 
@@ -50,12 +49,13 @@ class SCAL:
     def __post_init__(self) -> None:
         """Check the options."""
         c = self.span_bound
-        numeric = isinstance(c, Real) and not isinstance(c, bool)
-        require(numeric and c >= 0, "SCAL", "span_bound must be a number ≥ 0", c, "Give a bound on sp(h*).")
+        require(number(c) >= 0, "SCAL", "span_bound must be a number ≥ 0", c, "Give a bound on sp(h*).")
         check_level("SCAL", self.delta)
         check_scale("SCAL", "p_scale", self.p_scale)
         check_scale("SCAL", "r_scale", self.r_scale)
         one_of("SCAL", "policy", self.policy, ("mixture", "greedy"))
+        for name in ("perturb", "best_of_both", "warm_start"):
+            check_flag("SCAL", name, getattr(self, name))
         if self.perturb and c == inf:
             require(False, "SCAL", "perturb needs a finite span_bound", c, "Leave perturb out.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spanrl.agents.options import check_level, check_scale
+from spanrl.agents.options import check_flag, check_level, check_scale
 from spanrl.seeding import generator
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class UCRL:
     def __post_init__(self) -> None:
         """Check the options."""
         check_level("UCRL", self.delta)
+        check_flag("UCRL", "warm_start", self.warm_start)
         check_scale("UCRL", "p_scale", self.p_scale)
         check_scale("UCRL", "r_scale", self.r_scale)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spanrl.agents.options import check_level
+from spanrl.agents.options import check_flag, check_level
 from spanrl.seeding import generator
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class UCRL2:
     def __post_init__(self) -> None:
         """Check the options."""
         check_level("UCRL2", self.delta)
+        check_flag("UCRL2", "warm_start", self.warm_start)
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
         """Return a learner for the problem."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log, log2, sqrt
+from math import inf, log, log2, sqrt
 
 from spanrl.errors import OptionError
 
@@ -40,6 +40,8 @@ def regret_bound(
     T, S, SA, c = horizon, n_states, n_states * n_actions, span_bound
     if T < SA:
         return r_max * sqrt(SA * T)
+    if c == inf:
+        return inf
     L, root = log(2 * SA * T / delta), sqrt(28) + sqrt(14)
     return (
         root * c * sqrt((max_support - 1) * SA * T * L)

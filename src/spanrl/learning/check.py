@@ -38,7 +38,7 @@ Step = tuple[int, int, float]
 _LEVEL = 1e-6
 _ROUNDING = 1e-12
 _EXPECTED = 5.0
-_DRAWS, _FEWEST = 20_000, 16
+_DRAWS, _FEWEST = 6_000, 16
 _STEPS = 400
 _SEED = 0
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isfinite, nan
+from numbers import Integral
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from spanrl.agents.learner import Learner
-from spanrl.agents.registry import Agent, agent_id, make_agent
+from spanrl.agents.registry import Agent, AnyLearner, agent_id, make_agent
 from spanrl.errors import OptionError
 from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.learning.options import whole_number
@@ -32,7 +33,7 @@ from spanrl.models.counts import Batch
 from spanrl.models.info import ProblemInfo
 from spanrl.models.mdp import MDP
 from spanrl.planning.analyse import analyse
-from spanrl.seeding import check_seed, get_state, set_state, streams
+from spanrl.seeding import check_seed, get_state, is_compilable, set_state, streams
 
 _NOBODY = np.zeros(4, dtype=np.uint64)
 
@@ -67,7 +68,7 @@ def learn(
     >>> run.t[-1], bool(run.regret[-1] < 5000)
     (np.int64(10000), True)
     """
-    steps, per_decade = whole_number("learn", "horizon", horizon), whole_number("learn", "points", points)
+    steps, per_decade = whole_number("learn", "horizon", horizon), whole_number("learn", "points", points, 10**5)
     whole = check_seed("learn", seed)
     if whole >= 2**63:
         raise OptionError(f"learn: the seed must be below 2⁶³, to fit into the files; got {seed!r}. Give 0, say.")
@@ -80,6 +81,8 @@ def learn(
     info = world.info(steps)
     env_rng, agent_rng = streams(whole)
     learner = chosen.start(info, agent_rng)
+    if not isinstance(learner, AnyLearner):
+        raise OptionError(f"learn: start(info, rng) must return a learner with act and observe; got {learner!r}.")
     if audit and (world.mdp is None or not isinstance(learner, Learner)):
         raise OptionError("learn: audit needs the true model and an agent with confidence sets. Leave audit out.")
     meta: dict[str, Any] = {
@@ -93,7 +96,7 @@ def learn(
         best = float(gain) if gain is not None else optimal_gain(world.mdp)
         recorder = Recorder(steps, per_decade, best, world.mdp, audit)
         with _bar(steps, f"{meta['agent']} on {meta['env']}", progress) as tick:
-            if isinstance(world, TableWorld) and isinstance(learner, Learner):
+            if isinstance(world, TableWorld) and isinstance(learner, Learner) and is_compilable(learner.rng):
                 _run_compiled(world, learner, env_rng, recorder, tick, simulating)
             else:
                 _run_by_hand(world, learner, info, env_rng, recorder, tick, simulating)
@@ -157,6 +160,7 @@ def _run_compiled(
                 tick(learner.t)
         paid, expected, *seen = harvest(*table, mean, plan.pairs, tally)
         before, batch = (before[0] + paid, before[1] + expected), Batch(*seen)
+        recorder.reach(learner.t, *before)
         simulating[0] += perf_counter() - begun
 
 
@@ -178,7 +182,7 @@ def _run_by_hand(
         if isinstance(learner, Learner) and learner.n_episodes > episodes:
             episodes = learner.n_episodes
             recorder.begin(learner)
-        if (state, action) not in available:
+        if not isinstance(action, Integral) or (state, int(action)) not in available:
             raise OptionError(
                 f"learn: the agent played action {action!r} in state {state} at step {t}, where it is not available."
             )

@@ -15,5 +15,6 @@ def measurement_times(horizon: int, points: int) -> NDArray[np.int64]:
     [1, 2, 3, 6, 10, 18, 20]
     """
     last = int(np.ceil(np.log10(horizon) * points)) + 1
-    times = np.rint(10.0 ** (np.arange(last + 1) / points)).astype(np.int64)
-    return np.unique(np.append(times[times <= horizon], horizon))
+    powers = np.rint(10.0 ** (np.arange(last + 1) / points))
+    times = powers[powers < horizon].astype(np.int64)
+    return np.unique(np.append(times, horizon))

@@ -6,8 +6,10 @@ is no transition. After ``terminated`` the process continues at the reset state,
 
 from __future__ import annotations
 
+import operator
 from functools import cached_property
-from numbers import Integral
+from numbers import Real
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +18,7 @@ import numpy as np
 from spanrl.envs.env import Env, EnvInfo
 from spanrl.envs.registry import make
 from spanrl.errors import InputError, OptionError, SpanrlError
+from spanrl.models.gym_table import declared_range
 from spanrl.models.info import ProblemInfo
 from spanrl.models.mdp import MDP
 
@@ -75,7 +78,16 @@ class GymWorld:
 
     @cached_property
     def mdp(self) -> MDP | None:
-        """The MDP of the transition table, where there is one and no wrapper changes it."""
+        """The MDP of the transition table, where there is one and it is the whole truth."""
+        table, inner = self._table, getattr(self.env, "unwrapped", self.env)
+        if table is None or getattr(inner, "fickle_passenger", False):  # Taxi's passengers may change their mind
+            return None
+        fits = table.n_states == self._n_states and table.n_actions == self._n_actions
+        return table if fits and self._first_state == self._first_action == 0 else None
+
+    @cached_property
+    def _table(self) -> MDP | None:
+        """What the transition table says, where there is one and no wrapper changes it."""
         layer = self.env
         while hasattr(layer, "env") and layer is not getattr(layer, "unwrapped", layer):
             if type(layer).__name__ not in _HARMLESS:
@@ -83,26 +95,26 @@ class GymWorld:
             layer = layer.env
         try:
             low, high = self._declared or (None, None)
-            mdp = MDP.from_gymnasium(self.env, r_min=low, r_max=high)
+            return MDP.from_gymnasium(self.env, r_min=low, r_max=high)
         except SpanrlError:
             return None
-        fits = mdp.n_states == self._n_states and mdp.n_actions == self._n_actions
-        return mdp if fits and self._first_state == self._first_action == 0 else None
 
     @property
     def _declared(self) -> tuple[float, float] | None:
         """The range that the environment declares as ``reward_range``; infinite ends declare nothing."""
         try:
-            low, high = (float(end) for end in self.env.get_wrapper_attr("reward_range"))
-        except (AttributeError, TypeError, ValueError):
+            return declared_range(self.env.get_wrapper_attr("reward_range"))
+        except AttributeError:
             return None
-        return (low, high) if np.isfinite(low) and np.isfinite(high) else None
 
     def info(self, horizon: int) -> ProblemInfo:
         """Return what an agent is told: rewards in the declared range, else in that of the table, else in [0, 1]."""
-        low, high = self._declared or ((self.mdp.r_min, self.mdp.r_max) if self.mdp is not None else (0.0, 1.0))
+        table = self._table
+        low, high = self._declared or ((table.r_min, table.r_max) if table is not None else (0.0, 1.0))
         self._range = low, high
-        return ProblemInfo(self._n_states, self._n_actions, r_min=low, r_max=high, horizon=horizon)
+        available = None if self.mdp is None else ProblemInfo.from_mdp(self.mdp).available
+        sizes = self._n_states, self._n_actions
+        return ProblemInfo(*sizes, r_min=low, r_max=high, available=available, horizon=horizon)
 
     def reset(self, rng: np.random.Generator) -> int:
         """Seed the environment from ``rng`` and return the first state."""
@@ -113,9 +125,10 @@ class GymWorld:
         """Take one step of the environment; go on after an ending."""
         seen, reward, terminated, truncated, _ = self.env.step(action + self._first_action)
         low, high = self._range
-        if not low <= reward <= high:
+        if not isinstance(reward, Real) or not low <= float(reward) <= high:
+            came = f"{float(reward):g}" if isinstance(reward, Real) else repr(reward)
             raise InputError(
-                f"learn: {self.id} paid a reward of {float(reward):g} at step {step}, outside [{low:g}, {high:g}]. "
+                f"learn: {self.id} paid a reward of {came} at step {step}, outside [{low:g}, {high:g}]. "
                 "Declare the range: env.unwrapped.reward_range = (low, high)."
             )
         if terminated:
@@ -126,7 +139,10 @@ class GymWorld:
 
     def _state(self, seen: Any, step: int) -> int:
         """Return an observation as a state 0..S−1."""
-        whole = int(seen) - self._first_state if isinstance(seen, Integral) or np.shape(seen) == () else -1
+        try:
+            whole = operator.index(seen) - self._first_state
+        except TypeError:
+            whole = -1
         if not 0 <= whole < self._n_states:
             last = self._first_state + self._n_states - 1
             raise InputError(
@@ -147,6 +163,8 @@ def _discrete(who: str, what: str, space: Any) -> tuple[int, int]:
 
 def as_world(env: Any) -> TableWorld | GymWorld:
     """Return the world of a text, an ``Env``, an ``MDP``, a model file or a Gymnasium environment."""
+    if isinstance(env, PathLike):
+        env = fspath(env)
     if isinstance(env, str) and env.endswith(".npz"):
         mdp = MDP.load(env)
         return TableWorld(Env.from_mdp(mdp, info=EnvInfo(Path(env).stem, f"The model of {Path(env).name}.")))

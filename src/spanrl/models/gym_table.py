@@ -29,15 +29,23 @@ def from_gymnasium(env: Any, r_min: float | None, r_max: float | None, start: Ar
                 f"MDP.from_gymnasium: {type(inner).__name__} tells no start distribution. Pass start= (a state or a distribution)."
             )
     reset = checks.start_distribution("MDP.from_gymnasium", start, n_states)
-    declared = getattr(inner, "reward_range", None)
-    if r_min is None and r_max is None and isinstance(declared, tuple) and np.isfinite(declared).all():
-        r_min, r_max = declared
+    if r_min is None and r_max is None:
+        r_min, r_max = declared_range(getattr(inner, "reward_range", None)) or (None, None)
     try:
         return _from_table(table, n_states, reset, r_min, r_max)
     except (TypeError, KeyError, AttributeError) as error:
         raise ModelError(
             f"MDP.from_gymnasium: P must read P[s][a] = [(probability, next state, reward, terminated), …] with numbers ({error})."
         ) from None
+
+
+def declared_range(declared: Any) -> tuple[float, float] | None:
+    """Return a ``reward_range`` that is two finite numbers; anything else declares nothing."""
+    try:
+        low, high = (float(end) for end in declared)
+    except (TypeError, ValueError):
+        return None
+    return (low, high) if np.isfinite(low) and np.isfinite(high) and low < high else None
 
 
 def _from_table(table: Any, n_states: int, reset: Any, r_min: float | None, r_max: float | None) -> MDP:
