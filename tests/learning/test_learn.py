@@ -426,7 +426,9 @@ class TestWrongInput:
             learn("three-state", "ucrl", horizon=value, seed=0)
 
     def test_a_horizon_beyond_all_counters(self):
-        with pytest.raises(OptionError, match=r"learn: horizon must be .*; got 9223372036854775808, which is more than"):
+        with pytest.raises(
+            OptionError, match=r"learn: horizon must be .*; got 9223372036854775808, which is more than"
+        ):
             learn("three-state", "ucrl", horizon=2**63, seed=0)
 
     @pytest.mark.parametrize("value", [0, 0.5, "10", None])

@@ -178,7 +178,7 @@ def _run_by_hand(
     mdp, state, paid, expected, episodes = world.mdp, world.reset(rng), 0.0, 0.0, 0
     available = set(zip(info.pair_state.tolist(), info.action.tolist(), strict=True))
     for t in range(1, recorder.horizon + 1):
-        action = learner.act(state)
+        action: Any = learner.act(state)
         if isinstance(learner, Learner) and learner.n_episodes > episodes:
             episodes = learner.n_episodes
             recorder.begin(learner)
