@@ -178,13 +178,14 @@ def _run_by_hand(
     mdp, state, paid, expected, episodes = world.mdp, world.reset(rng), 0.0, 0.0, 0
     available = set(zip(info.pair_state.tolist(), info.action.tolist(), strict=True))
     for t in range(1, recorder.horizon + 1):
-        action: Any = learner.act(state)
+        chosen = learner.act(state)
+        action = int(chosen) if isinstance(chosen, Integral) else -1
         if isinstance(learner, Learner) and learner.n_episodes > episodes:
             episodes = learner.n_episodes
             recorder.begin(learner)
-        if not isinstance(action, Integral) or (state, int(action)) not in available:
+        if (state, action) not in available:
             raise OptionError(
-                f"learn: the agent played action {action!r} in state {state} at step {t}, where it is not available."
+                f"learn: the agent played action {chosen!r} in state {state} at step {t}, where it is not available."
             )
         reward, succ, onwards = world.step(state, action, t)
         learner.observe(reward, succ)
