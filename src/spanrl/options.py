@@ -59,7 +59,7 @@ def typed(who: str, name: str, value: Any, kind: Kind) -> Value:
 
 def _as(value: Any, kind: type[Value]) -> Value | None:
     """Return ``value`` as ``kind``, None where it is not one."""
-    if kind is bool and _is_bool(value):
+    if kind is bool and is_bool(value):
         return bool(value)
     if kind is int and _is_number(value) and float(value).is_integer():
         return int(value)
@@ -70,14 +70,14 @@ def _as(value: Any, kind: type[Value]) -> Value | None:
     return None
 
 
-def _is_bool(value: Any) -> bool:
+def is_bool(value: Any) -> bool:
     """Tell whether ``value`` is true or false of Python or numpy."""
     return type(value).__name__ in ("bool", "bool_")
 
 
 def _is_number(value: Any) -> bool:
     """Tell whether ``value`` is a real number that a float can hold, and no truth value."""
-    if not isinstance(value, numbers.Real) or _is_bool(value):
+    if not isinstance(value, numbers.Real) or is_bool(value):
         return False
     try:
         float(value)

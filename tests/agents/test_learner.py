@@ -126,13 +126,20 @@ class TestEpisodes:
         )
         assert list(play(one, ENV, streams(0)[0], 3000)) == list(play(other, ENV, streams(0)[0], 3000))
 
-    def test_scaling_the_rewards_scales_gain_and_span_alone(self):
+    @pytest.mark.parametrize("power", [10, -10, -40])
+    def test_scaling_the_rewards_scales_gain_and_span_alone(self, power):
         """By a power of two every operation scales exactly: the same decisions, bit by bit."""
-        scale, low = 2.0**-10, 0.0
+        scale, low = 2.0**power, 0.0
         P, r, available = ENV.mdp.to_dense()
         small = Env.from_mdp(MDP.from_dense(P, r * scale, available=available, r_min=low, r_max=scale), "bernoulli")
         plain = Env.from_mdp(MDP.from_dense(P, r, available=available), "bernoulli")
-        for agent, scaled in ((SCAL(0.5), SCAL(0.5 * scale)), (UCRL(), UCRL()), (UCRL2(), UCRL2())):
+        narrow = {"p_scale": 0.005, "r_scale": 0.005}
+        for agent, scaled in (
+            (SCAL(0.5), SCAL(0.5 * scale)),
+            (SCAL(0.3, **narrow), SCAL(0.3 * scale, **narrow)),
+            (UCRL(**narrow), UCRL(**narrow)),
+            (UCRL2(), UCRL2()),
+        ):
             one, other = agent.start(INFO, streams(5)[1]), scaled.start(ProblemInfo.from_mdp(small.mdp), streams(5)[1])
             for a, b in zip(
                 play(one, plain, streams(5)[0], 3000), play(other, small, streams(5)[0], 3000), strict=True

@@ -175,7 +175,7 @@ class TestRegisterEnv:
         def factory(n: int) -> Env:
             raise AssertionError(n)
 
-        with pytest.raises(OptionError, match="'n' is not"):
+        with pytest.raises(OptionError, match="mine: every parameter of an environment has a default; 'n' has none"):
             register_env("mine", factory, summary="No.")
 
     def test_a_factory_must_return_an_env(self):

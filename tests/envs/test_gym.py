@@ -150,7 +150,7 @@ class TestConstructor:
     def test_wrong_arguments(self):
         with pytest.raises(OptionError, match=r"make: takes a text such as name\[key=value\]; got <MDP"):
             SpanrlEnv(ragged().mdp)
-        with pytest.raises(OptionError, match=r"must be a text such as 'two-state'; got <Env"):
+        with pytest.raises(OptionError, match=r"make: takes a text such as name.*; got <Env"):
             SpanrlEnv(ragged(), delta=0.1)
         with pytest.raises(OptionError, match=r"SpanrlEnv: render_mode must be None or 'ansi'; got 'human'\."):
             SpanrlEnv("two-state", render_mode="human")

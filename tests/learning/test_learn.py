@@ -551,6 +551,7 @@ class TestProgress:
 
     def test_it_shows_what_runs(self, capfd, monkeypatch):
         monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm")
         monkeypatch.setenv("COLUMNS", "120")
         learn("three-state", "scal[span_bound=2]", horizon=3e7, seed=0, progress=True)
         out, err = capfd.readouterr()

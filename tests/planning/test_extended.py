@@ -128,6 +128,27 @@ class TestPlan:
         assert not plan.mixes
         assert not plan.weight.any()
 
+    @pytest.mark.parametrize("power", [10, -10, -40])
+    def test_scaling_the_rewards_changes_no_decision(self, power):
+        """By a power of two every operation scales exactly."""
+        scale = 2.0**power
+        for seed in range(8):
+            info, counts, t = problem(seed)
+            small = ProblemInfo(6, 3, r_min=info.r_min * scale, r_max=info.r_max * scale, available=info.available)
+            few = Counts(
+                counts.n, counts.r_mean * scale, counts.r_sq * scale**2, counts.succ_ptr, counts.succ, counts.times
+            )
+            for c in (0.3 * info.size, inf):
+                one = ExtendedPlanner(info, REGIONS["narrow box"]).plan(
+                    counts, t, span_bound=c, mixture=True, from_bias=True
+                )
+                other = ExtendedPlanner(small, REGIONS["narrow box"]).plan(
+                    few, t, span_bound=c * scale, mixture=True, from_bias=True
+                )
+                np.testing.assert_array_equal(one.pairs, other.pairs)
+                np.testing.assert_array_equal(one.weight, other.weight)
+                assert (one.span * scale, one.sweeps) == (other.span, other.sweeps)
+
     @pytest.mark.parametrize("kind", REGIONS)
     @pytest.mark.parametrize("c", BOUNDS)
     def test_nothing_seen(self, kind, c):

@@ -6,7 +6,7 @@ from math import inf, nan
 from numbers import Real
 from typing import Any
 
-from spanrl.options import require
+from spanrl.options import is_bool, require
 
 
 def number(value: Any) -> float:
@@ -27,4 +27,4 @@ def check_scale(who: str, name: str, scale: Any) -> None:
 
 def check_flag(who: str, name: str, flag: Any) -> None:
     """Check a truth value: the text "False" is none."""
-    require(isinstance(flag, bool), who, f"{name} must be true or false", flag, "Leave it out for its default.")
+    require(is_bool(flag), who, f"{name} must be true or false", flag, "Leave it out for its default.")

@@ -56,6 +56,8 @@ class SCAL:
         one_of("SCAL", "policy", self.policy, ("mixture", "greedy"))
         for name in ("perturb", "best_of_both", "warm_start"):
             check_flag("SCAL", name, getattr(self, name))
+        if self.perturb and self.best_of_both:
+            require(False, "SCAL", "perturb and best_of_both exclude each other", True, "Leave one of them out.")
         if self.perturb and c == inf:
             require(False, "SCAL", "perturb needs a finite span_bound", c, "Leave perturb out.")
 

@@ -97,17 +97,19 @@ def improve(m, reward, ws, v, u, pairs, c, tol, widest, inner, progress, budget)
 def choose(m, ws, r_low, ws_low, v, c, room, mixture, pairs, weight):
     """Write the policy of G_c v: pair ``pairs[2s]``, with probability weight[s] the pair ``pairs[2s+1]``; return whether any weight is > 0.
 
-    ws.q holds the values of all pairs at v. Ties within 1e-10, and within the ``room`` left in the bracket, go to the lowest action.
+    ws.q holds the values of all pairs at v. Ties within 1e-10 of the spread of all values, and within the ``room`` left in the bracket, go to
+    the lowest action.
     """
     S, q, pair_ptr = v.size, ws.q, m.pair_ptr
     best = np.empty(S)
-    low, high, size = np.inf, -np.inf, 0.0
+    low, high, size, least = np.inf, -np.inf, 0.0, np.inf
     for s in range(S):
         best[s] = -np.inf
         for i in range(pair_ptr[s], pair_ptr[s + 1]):
             best[s] = max(best[s], q[i])
+            least = min(least, q[i])
         low, high, size = min(low, best[s]), max(high, best[s]), max(size, abs(best[s]))
-    tie = max(min(_TIE * max(high - low, 1.0), room), _NOISE * size)
+    tie = max(min(_TIE * (high - least), room), _NOISE * max(size, abs(least)))
     margin = max(_ROUNDING * (high - low), _NOISE * size)
     cut = np.empty(q.size, np.int64)
     n = 0

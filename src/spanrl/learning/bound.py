@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from math import inf, log, log2, sqrt
+from numbers import Real
 
 from spanrl.errors import OptionError
+from spanrl.learning.options import whole_number
+from spanrl.models import checks
 
 
 def regret_bound(
@@ -29,22 +32,27 @@ def regret_bound(
     >>> round(regret_bound(10**6, n_states=3, n_actions=2, max_support=2, span_bound=2))
     978916
     """
-    for name, value, least in (
-        ("horizon", horizon, 1), ("n_states", n_states, 1), ("n_actions", n_actions, 1), ("max_support", max_support, 1),
-        ("span_bound", span_bound, 0),
-    ):  # fmt: skip
-        if not value >= least:
-            raise OptionError(f"regret_bound: {name} must be at least {least}; got {value!r}.")
-    if not 0 < delta < 1 or not r_max > 0:
+    T, S, A, support = (
+        whole_number("regret_bound", name, value)
+        for name, value in (
+            ("horizon", horizon),
+            ("n_states", n_states),
+            ("n_actions", n_actions),
+            ("max_support", max_support),
+        )
+    )
+    c = checks.span_bound("regret_bound", span_bound)
+    numbers = isinstance(delta, Real) and isinstance(r_max, Real)
+    if not numbers or not 0 < delta < 1 or not 0 < r_max < inf:
         raise OptionError(f"regret_bound: delta must lie in (0, 1) and r_max be positive; got {delta!r} and {r_max!r}.")
-    T, S, SA, c = horizon, n_states, n_states * n_actions, span_bound
+    SA = S * A
     if T < SA:
         return r_max * sqrt(SA * T)
     if c == inf:
         return inf
     L, root = log(2 * SA * T / delta), sqrt(28) + sqrt(14)
     return (
-        root * c * sqrt((max_support - 1) * SA * T * L)
+        root * c * sqrt((support - 1) * SA * T * L)
         + 98 / 3 * c * S * SA * L * (3 + log(T))
         + 2 * root * r_max * sqrt(SA * T * L)
         + 196 / 3 * r_max * SA * L * (3 + log(T))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isfinite, nan
-from numbers import Integral
+from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
 
@@ -72,7 +72,7 @@ def learn(
     whole = check_seed("learn", seed)
     if whole >= 2**63:
         raise OptionError(f"learn: the seed must be below 2⁶³, to fit into the files; got {seed!r}. Give 0, say.")
-    if gain is not None and not (isinstance(gain, (int, float, np.floating)) and isfinite(gain)):
+    if gain is not None and (isinstance(gain, bool) or not isinstance(gain, Real) or not isfinite(gain)):
         raise OptionError(
             f"learn: gain must be a finite number or None; got {gain!r}. Leave it out to have it computed."
         )
@@ -96,15 +96,24 @@ def learn(
         best = float(gain) if gain is not None else optimal_gain(world.mdp)
         recorder = Recorder(steps, per_decade, best, world.mdp, audit)
         with _bar(steps, f"{meta['agent']} on {meta['env']}", progress) as tick:
-            if isinstance(world, TableWorld) and isinstance(learner, Learner) and is_compilable(learner.rng):
+            if isinstance(world, TableWorld) and type(learner) is Learner and is_compilable(learner.rng):
                 _run_compiled(world, learner, env_rng, recorder, tick, simulating)
             else:
                 _run_by_hand(world, learner, info, env_rng, recorder, tick, simulating)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not _is_interrupt(error):
+            raise
         interrupted = True
     meta["gain"] = recorder.gain
     seconds = {"planning": float(getattr(learner, "seconds", 0.0)), "simulating": simulating[0]}
     return recorder.run(meta, seconds, interrupted)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Tell whether an error is Ctrl-C; numba wraps it in a SystemError where it comes while results are handed over."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def optimal_gain(mdp: MDP | None) -> float | None:

@@ -46,7 +46,9 @@ class ProblemInfo:
         r_min, r_max = checks.reward_range(who, self.r_min, self.r_max)
         object.__setattr__(self, "r_min", r_min)
         object.__setattr__(self, "r_max", r_max)
-        if self.horizon is not None and not (isinstance(self.horizon, Integral) and self.horizon >= 1):
+        if self.horizon is not None and (
+            isinstance(self.horizon, bool) or not isinstance(self.horizon, Integral) or self.horizon < 1
+        ):
             raise OptionError(f"{who}: horizon must be a whole number ≥ 1, or None; got {self.horizon!r}.")
         _ = self.action  # wrong availability is told now
 
