@@ -97,8 +97,8 @@ def improve(m, reward, ws, v, u, pairs, c, tol, widest, inner, progress, budget)
 def choose(m, ws, r_low, ws_low, v, c, room, mixture, pairs, weight):
     """Write the policy of G_c v: pair ``pairs[2s]``, with probability weight[s] the pair ``pairs[2s+1]``; return whether any weight is > 0.
 
-    ws.q holds the values of all pairs at v. Ties within 1e-10 of the spread of all values, and within the ``room`` left in the bracket, go to
-    the lowest action.
+    ws.q holds the values of all pairs at v. Ties within 1e-10 of the spread of all values, and within the ``room`` left in the bracket,
+    go to the lowest action.
     """
     S, q, pair_ptr = v.size, ws.q, m.pair_ptr
     best = np.empty(S)
