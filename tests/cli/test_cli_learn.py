@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -124,14 +123,21 @@ def test_list_shows_agents_and_their_parameters(capsys):
 
 def test_ctrl_c_shows_and_keeps_what_was_done(tmp_path):
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "spanrl.cli", "learn", THREE, SCAL, "--horizon", "1e15", "--out", str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
-    time.sleep(6)  # start, and compile where the cache is cold
+    command = ["learn", THREE, SCAL, "--horizon", "1e15", "--out", str(folder)]
+    code = (
+        "import sys; from spanrl.cli import main; main(['--quiet', 'learn', 'two-state', 'scal[span_bound=2]', '--horizon', '10']);"
+        "print('ready', flush=True); sys.exit(main(sys.argv[1:]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while process.stdout.readline().strip() != "ready":
+        assert process.poll() is None, process.stderr.read()
+    time.sleep(2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "interrupted" in out + err
-    if folder.exists():  # otherwise it was still compiling, and nothing was done
-        kept = Run.load(folder)
-        assert kept.interrupted
-        assert 0 < kept.t[-1] < 10**15
+    assert "interrupted" in out
+    kept = Run.load(folder)
+    assert kept.interrupted
+    assert 0 < kept.t[-1] < 10**15
