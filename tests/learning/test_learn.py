@@ -413,6 +413,16 @@ class TestEnvironments:
         ):
             learn("tree-state", "ucrl", horizon=10, seed=0)
 
+    @pytest.mark.parametrize("low", [0.0, -1.0, 1e9])
+    def test_rewards_far_from_zero(self, low):
+        """The brackets close however far the rewards lie from 0, and no decision depends on it."""
+        P = [[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.25, 0.75]]]
+        mdp = MDP.from_dense(P, low + np.array([[0.0, 2.0**-10], [2.0**-10, 0.0]]), r_min=low, r_max=low + 2.0**-10)
+        run = learn(mdp, SCAL(2.0**-9), horizon=3000, seed=0)
+        plain = learn(MDP.from_dense(P, [[0.0, 1.0], [1.0, 0.0]]), SCAL(2.0), horizon=3000, seed=0)
+        np.testing.assert_array_equal(run.episodes["start"], plain.episodes["start"])
+        assert run.episodes["gain"] == pytest.approx(low + plain.episodes["gain"] * 2.0**-10, abs=1e-6)
+
     def test_one_state(self):
         run = learn(MDP.from_dense([[[1.0]]], [[0.25]]), "scal[span_bound=0]", horizon=100, seed=0)
         assert run.reward[-1] == 25.0

@@ -14,13 +14,17 @@ def plan_episode(
     m, law, n, r_mean, shares, ends, reward, least, ws, ws_least, v, u, best, c, tol, widest, inner, mixture, progress, budget,
     pairs, weight, left,
 ):  # fmt: skip
-    """Build the set at the start, sweep for one budget, and choose the policy at the end; return (outcome, lo, hi, mixes, span).
+    """Build the set at the start, with rewards counted from r_min, sweep for one budget, and choose the policy at the end; return (outcome, lo, hi, mixes, span).
 
     ``reward`` is ends.r_high, read-only. ``progress`` of :func:`improve` tells the start: its sweeps are 0 then. ``pairs``, ``weight`` and
     ``left`` [2S], how often each pair may be played, are written on success.
     """
     if progress[0] == 0.0:
         fill_rows(m.kind, law, ws.pairs, n, r_mean, m.succ_ptr, shares, ends)
+        if law.r_min != 0.0:  # values count from r_min: their digits are not spent on an offset
+            for i in ws.pairs:
+                ends.r_low[i] -= law.r_min
+                ends.r_high[i] -= law.r_min
         ws.version[0] += 1
         ws_least.version[0] += 1
     outcome, lo, hi = improve(m, reward, ws, v, u, best, c, tol, widest, inner, progress, budget)

@@ -54,7 +54,7 @@ class ExtendedPlanner:
         S, k = info.n_states, info.n_pairs
         self.info, self.region, self.bias = info, region, np.zeros(S)
         self._u, self._best = np.empty(S), np.empty(S, dtype=np.int64)
-        self._least = _read_only(np.full(k, info.r_min))  # rewards augmented: B_r reaches down to r_min
+        self._least = _read_only(np.zeros(k))  # rewards augmented: B_r reaches down to r_min, from where they count
         self._room = -1
         self._table: Any = None
         self._model: Arrays
@@ -150,7 +150,8 @@ class ExtendedPlanner:
             outcome, low, high, mixes, span = plan_episode(*shared, pairs, weight, left)
             if outcome == CONVERGED:
                 sweeps = int(progress[0])
-                return Plan(pairs, weight, mixes, left, (low, high), span, sweeps), sweeps
+                bounds = low + self.info.r_min, high + self.info.r_min
+                return Plan(pairs, weight, mixes, left, bounds, span, sweeps), sweeps
             if outcome == TOO_WIDE:
                 return None, int(progress[0])
         raise NotConvergedError(
