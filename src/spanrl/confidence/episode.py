@@ -14,9 +14,9 @@ def plan_episode(
     m, law, n, r_mean, shares, ends, reward, least, ws, ws_least, v, u, best, c, tol, widest, inner, mixture, progress, budget,
     pairs, weight, left,
 ):  # fmt: skip
-    """Build the set at the start, with rewards counted from r_min, sweep for one budget, and choose the policy at the end; return (outcome, lo, hi, mixes, span).
+    """Build the set at the start, sweep for one budget, and choose the policy at the end; return (outcome, lo, hi, mixes, span).
 
-    ``reward`` is ends.r_high, read-only. ``progress`` of :func:`improve` tells the start: its sweeps are 0 then. ``pairs``, ``weight`` and
+    Rewards count from r_min. ``reward`` is ends.r_high, read-only. ``progress`` of :func:`improve` tells the start: its sweeps are 0 then. ``pairs``, ``weight`` and
     ``left`` [2S], how often each pair may be played, are written on success.
     """
     if progress[0] == 0.0:
