@@ -16,8 +16,8 @@ def plan_episode(
 ):  # fmt: skip
     """Build the set at the start, sweep for one budget, and choose the policy at the end; return (outcome, lo, hi, mixes, span).
 
-    Rewards count from r_min. ``reward`` is ends.r_high, read-only. ``progress`` of :func:`improve` tells the start: its sweeps are 0 then. ``pairs``, ``weight`` and
-    ``left`` [2S], how often each pair may be played, are written on success.
+    Rewards count from r_min. ``reward`` is ends.r_high, read-only. ``progress`` of :func:`improve` tells the start: its sweeps are 0 then.
+    ``pairs``, ``weight`` and ``left`` [2S], how often each pair may be played, are written on success.
     """
     if progress[0] == 0.0:
         fill_rows(m.kind, law, ws.pairs, n, r_mean, m.succ_ptr, shares, ends)
