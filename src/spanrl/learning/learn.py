@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from math import isfinite, nan
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -109,7 +109,7 @@ def learn(
     return recorder.run(meta, seconds, interrupted)
 
 
-def _runs_compiled(learner: Any) -> bool:
+def _runs_compiled(learner: Any) -> TypeGuard[Learner]:
     """Tell whether the compiled loop takes the decisions that the learner would take itself."""
     ours = isinstance(learner, Learner) and all(
         getattr(type(learner), name) is getattr(Learner, name) for name in ("act", "observe")
