@@ -28,15 +28,19 @@ class _Finder(MetaPathFinder):
     """Waits for the import of Gymnasium, lets the usual finders do it, and registers afterwards."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != "gymnasium":
+        if name != "gymnasium" or self not in sys.meta_path:
             return None
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            sys.meta_path.insert(0, self)  # this may have been a mere look whether it is installed
         if spec is None or spec.loader is None:
             return spec
         run = spec.loader.exec_module
 
         def run_and_register(module: ModuleType) -> None:
+            sys.meta_path.remove(self)
             run(module)
             _register()
 

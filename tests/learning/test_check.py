@@ -424,7 +424,7 @@ class TestBrokenAgents:
         with pytest.raises(InputError, match="the global random state of numpy or of Python was used"):
             check_agent(agent_of(Global))
 
-    def test_one_that_learn_runs_otherwise(self):
+    def test_one_that_acts_otherwise_is_taken_at_its_word(self):
         """A compiled loop that would differ from the steps by hand; here by a Learner whose ``act`` is another."""
 
         class Other(Learner):
@@ -443,10 +443,7 @@ class TestBrokenAgents:
                 learner.__class__ = Other
                 return learner
 
-        with pytest.raises(
-            InputError, match=r"learn must give what the same steps by hand give; they differ at step \d+"
-        ):
-            check_agent(Odd())
+        check_agent(Odd())  # learn takes its steps by hand, so that they are the same
 
     def test_a_learner_of_ours_that_lets_everything_pass(self):
         class Lenient(Learner):

@@ -12,7 +12,7 @@ import numpy as np
 
 from spanrl.kernels.jit import kernel
 
-_ONE, _SIX, _MOST, _WORD = np.uint64(1), np.uint64(6), np.uint64(63), np.uint64(0xFFFFFFFF)
+_ONE, _SIX, _MOST = np.uint64(1), np.uint64(6), np.uint64(63)
 _DOUBLE = 1.0 / 9007199254740992.0  # 2⁻⁵³
 
 

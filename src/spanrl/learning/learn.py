@@ -100,7 +100,7 @@ def learn(
                 _run_compiled(world, learner, env_rng, recorder, tick, simulating)
             else:
                 _run_by_hand(world, learner, info, env_rng, recorder, tick, simulating)
-    except (KeyboardInterrupt, SystemError) as error:
+    except (KeyboardInterrupt, SystemError, RuntimeError) as error:
         if not _is_interrupt(error):
             raise
         interrupted = True
@@ -118,7 +118,7 @@ def _runs_compiled(learner: Any) -> TypeGuard[Learner]:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Tell whether an error is Ctrl-C; numba wraps it in a SystemError where it comes while results are handed over."""
+    """Tell whether an error is Ctrl-C; numba makes another error of it where it comes while code is compiled or results handed over."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
