@@ -421,10 +421,10 @@ def _on_terminal() -> bool:
 
 
 def _to_seed(text: str) -> int:
-    """Return a seed, exactly."""
+    """Return a seed: exactly where it is written as an integer, and 1e3 is one, too."""
     try:
-        return int(text)
-    except ValueError:
+        return int(float(text)) if "e" in text.lower() and float(text).is_integer() else int(text)
+    except (ValueError, OverflowError):
         raise OptionError(f"learn: --seed must be a whole number ≥ 0; got {text!r}.") from None
 
 

@@ -42,6 +42,11 @@ def test_the_table_tells_what_learn_returns(capsys):
         assert text in out
 
 
+def test_a_seed_may_be_written_with_an_exponent(capsys):
+    out, _ = run(capsys, THREE, SCAL, "--horizon", "100", "--seed", "1e3", "--json")
+    assert json.loads(out)["meta"]["seed"] == 1000
+
+
 def test_json_is_one_object_with_the_fields_of_a_run(capsys):
     out, err = run(capsys, THREE, SCAL, "--horizon", "1000", "--json")
     found, expected = json.loads(out), learn(THREE, SCAL, horizon=1000, seed=0)
