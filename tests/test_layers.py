@@ -38,7 +38,7 @@ TOP = {"paper", "cli"}
 """Above everything that has a public name: these alone may write ``import spanrl``, which reaches all of it."""
 
 ONE_MODULE = ("matplotlib", "plotly", "ray", "gymnasium", "polars")
-TYPES_ONLY = {("errors.py", "models")}
+TYPES_ONLY = {("errors.py", "models"), ("errors.py", "experiments")}
 """Allowed under TYPE_CHECKING alone: an error names the type of what it carries."""
 
 

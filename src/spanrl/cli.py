@@ -260,7 +260,7 @@ def learn(
     """Let an agent learn in an environment it does not know, and show its regret."""
     from spanrl.agents.registry import make_agent
     from spanrl.learning.learn import learn as run_agent
-    from spanrl.learning.run import check_free
+    from spanrl.learning.files import check_free
     from spanrl.learning.worlds import as_world
 
     steps, per_decade = _to_number("learn", "--horizon", horizon), _to_number("learn", "--points", points)
@@ -403,7 +403,7 @@ def _load(text: str) -> MDP | BoundedMDP:
 @contextmanager
 def _compiling(task: str, seconds: int = 10) -> Iterator[None]:
     """Say that the first run of a task compiles, where it does; remember that it has."""
-    from spanrl.kernels.jit import cache_dir, is_compiled, mark_compiled
+    from spanrl.kernels.cache import cache_dir, is_compiled, mark_compiled
 
     if not _Settings.quiet and not is_compiled(task):
         kept = (

@@ -8,9 +8,11 @@
     │   │   └── ModelFileError            a file is damaged, of another format, or no model at all
     │   ├── RunFileError                  a saved run is damaged, of another format version, or none at all
     │   ├── OptionError                   an option has a value that is not allowed
+    │   │   └── DirectoryInUseError       another driver works in the directory of an experiment
     │   └── UnknownNameError              no environment, parameter, … of that name; suggests the nearest
     ├── NotConvergedError                 carries the partial ``solution``
     │   └── MultichainError               the optimal gain is not constant: no single number to find
+    ├── CellsFailedError                  cells of an experiment failed; carries the ``results`` of the others
     └── MissingExtraError (also ImportError)   an optional dependency is not installed
 
 A message says who speaks, the rule, what came, where first and how often, and the remedy, in one sentence or two.
@@ -21,6 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spanrl.experiments.results import Results
     from spanrl.models.solution import Solution
 
 
@@ -48,6 +51,10 @@ class OptionError(InputError):
     """An option has a value that is not allowed."""
 
 
+class DirectoryInUseError(OptionError):
+    """Another driver works in the directory of an experiment."""
+
+
 class UnknownNameError(InputError):
     """A name is not known; the message suggests the nearest one."""
 
@@ -67,6 +74,19 @@ class NotConvergedError(SpanrlError):
 
 class MultichainError(NotConvergedError):
     """The optimal gain differs between states, so that no single gain exists."""
+
+
+class CellsFailedError(SpanrlError):
+    """Some cells of an experiment failed; ``results`` holds the others."""
+
+    def __init__(self, message: str, results: Results | None) -> None:
+        """Keep the ``results`` beside the message."""
+        super().__init__(message, results)
+        self.results = results
+
+    def __str__(self) -> str:
+        """Return the message alone."""
+        return str(self.args[0])
 
 
 class MissingExtraError(SpanrlError, ImportError):

@@ -5,9 +5,12 @@ The bytes of a table depend on its columns and on the version of polars alone: n
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +35,12 @@ def require_polars() -> Any:
 
 
 def write_table(path: Path, columns: Mapping[str, Array | Constant]) -> None:
-    """Write ``columns`` to ``path``, through to the disk: arrays of one length, and constants that stand in every row.
+    """Write ``columns`` to ``path``, through to the disk."""
+    write_bytes(path, table_bytes(columns))
+
+
+def table_bytes(columns: Mapping[str, Array | Constant]) -> bytes:
+    """Return ``columns`` as Parquet: arrays of one length, and constants that stand in every row.
 
     Numbers, NaN and −0.0 included, keep every bit. Text becomes String, whole constants Int64.
     """
@@ -47,23 +55,58 @@ def write_table(path: Path, columns: Mapping[str, Array | Constant]) -> None:
     frame.write_parquet(
         buffer, compression="zstd", compression_level=3, statistics=True, row_group_size=_ROWS_IN_A_GROUP
     )
-    write_bytes(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
-def read_table(path: Path) -> dict[str, Array]:
-    """Return the columns of a Parquet file in their order; text as numpy text."""
+def read_table(path: Path, *, only: Sequence[str] | None = None, sha256: str | None = None) -> dict[str, Array]:
+    """Return the columns of a Parquet file, or ``only`` some, in their order; text as numpy text.
+
+    With ``sha256`` the bytes of the file must have this digest.
+    """
     polars = require_polars()
+    data = _read(path)
+    if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+        raise RunFileError(f"load: {path} is cut or was changed (its SHA-256 is another). Save it again.")
     try:
         # By its bytes: a path with brackets would be a pattern, one with "=" would add a column.
-        frame = polars.read_parquet(io.BytesIO(path.read_bytes()))
-    except FileNotFoundError:
-        raise RunFileError(f"load: {path} is missing. Give the folder of a saved run.") from None
-    except OSError as error:
-        raise RunFileError(f"load: {path} cannot be read ({error.strerror or error}).") from None
+        table = polars.read_parquet(io.BytesIO(data), columns=only)
     except (Exception, polars.exceptions.PanicException) as error:
         reason = str(error).partition("\n")[0]
         raise RunFileError(f"load: {path} is damaged or no Parquet file ({reason}). Save it again.") from None
-    return {column.name: _array(polars, column) for column in frame.get_columns()}
+    return {column.name: _array(polars, column) for column in table.get_columns()}
+
+
+def frame(kinds: Mapping[str, type[Constant]], blocks: Iterable[Mapping[str, Array | Constant]]) -> Any:
+    """Return a polars DataFrame with the columns ``kinds`` and the rows of all ``blocks``, one below the other.
+
+    A block has arrays of one length and constants that stand in each of its rows.
+    """
+    polars = require_polars()
+    types = _types(polars)
+    parts = [polars.DataFrame(schema={name: types[kind] for name, kind in kinds.items()})]
+    for block in blocks:
+        n_rows = next((len(value) for value in block.values() if isinstance(value, np.ndarray)), 1)
+        parts.append(polars.DataFrame([_series(polars, name, block[name], n_rows) for name in kinds]))
+    return polars.concat(parts, rechunk=True)
+
+
+def to_pandas(table: Any) -> Any:
+    """Return a polars DataFrame as one of pandas, or say how to install it."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError:
+        raise MissingExtraError("to_pandas: pandas is not installed. Run: pip install pandas.") from None
+    return pandas.DataFrame({column.name: column.to_numpy() for column in table.get_columns()})  # without pyarrow
+
+
+def write_csv(path: Path, table: Any) -> None:
+    """Write a polars DataFrame as CSV: under another name first, so that ``path`` is there whole or as it was."""
+    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        table.write_csv(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -74,14 +117,27 @@ def write_bytes(path: Path, data: bytes) -> None:
         os.fsync(stream.fileno())
 
 
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise RunFileError(f"load: {path} is missing. Give the folder of a saved run.") from None
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunFileError(f"load: {path} cannot be read ({reason}). Give the folder of a saved run.") from None
+
+
 def _series(polars: Any, name: str, value: Array | Constant, n_rows: int) -> Any:
     if isinstance(value, np.ndarray):
         return polars.Series(name, value.tolist() if value.dtype.kind == "U" else value)
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, int) and abs(value) > _LARGEST:
         raise InputError(f"write_table: {name} must fit into 64 bits (at most {_LARGEST}); got {value}.")
-    kinds = {str: polars.String, bool: polars.Boolean, int: polars.Int64, float: polars.Float64}
-    return polars.repeat(value, n_rows, dtype=kinds[type(value)], eager=True).alias(name)
+    return polars.repeat(value, n_rows, dtype=_types(polars)[type(value)], eager=True).alias(name)
+
+
+def _types(polars: Any) -> dict[type[Constant], Any]:
+    return {str: polars.String, bool: polars.Boolean, int: polars.Int64, float: polars.Float64}
 
 
 def _array(polars: Any, column: Any) -> Array:

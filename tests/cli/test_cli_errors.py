@@ -18,7 +18,7 @@ Fail = Callable[..., str]
 
 @pytest.fixture(autouse=True)
 def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spanrl.kernels.jit.is_compiled", lambda task: True)
+    monkeypatch.setattr("spanrl.kernels.cache.is_compiled", lambda task: True)
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_policy_iteration_with_a_bound(fail: Fail) -> None:
 def test_wrong_options_are_one_line_before_anything_is_compiled(
     fail: Fail, monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("spanrl.kernels.jit.is_compiled", lambda task: False)
+    monkeypatch.setattr("spanrl.kernels.cache.is_compiled", lambda task: False)
     assert "compiling" not in fail("plan", "two-state", *argv)
 
 

@@ -19,7 +19,7 @@ SCAL = "scal[span_bound=2]"
 
 @pytest.fixture(autouse=True)
 def _compiled(monkeypatch):
-    monkeypatch.setattr("spanrl.kernels.jit.is_compiled", lambda task: True)
+    monkeypatch.setattr("spanrl.kernels.cache.is_compiled", lambda task: True)
 
 
 def run(capsys, *argv, code=0):

@@ -26,7 +26,7 @@ SOLUTION = {
 @pytest.fixture(autouse=True)
 def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether kernels are compiled already is not what is tested here; wide, plain output is."""
-    monkeypatch.setattr("spanrl.kernels.jit.is_compiled", lambda task: True)
+    monkeypatch.setattr("spanrl.kernels.cache.is_compiled", lambda task: True)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
 
@@ -320,7 +320,7 @@ def test_help(run: Any, argv: tuple[str, ...], words: tuple[str, ...]) -> None:
 def test_the_first_run_announces_that_it_compiles(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spanrl.kernels.jit.is_compiled", lambda task: False)
+    monkeypatch.setattr("spanrl.kernels.cache.is_compiled", lambda task: False)
     assert cli.main(["plan", "two-state", "--json"]) == 0
     out, err = capsys.readouterr()
     only_json(out)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from spanrl.kernels import jit
+from spanrl.kernels import cache, jit
 
 
 @pytest.fixture
@@ -15,21 +15,26 @@ def fresh(monkeypatch, tmp_path):
     """A copy of the kernel sources with a cache of its own."""
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     sources = tmp_path / "kernels"
-    shutil.copytree(Path(jit.__file__).parent, sources, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(jit, "__file__", str(sources / "jit.py"))
+    shutil.copytree(Path(cache.__file__).parent, sources, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(cache, "__file__", str(sources / "cache.py"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    jit.cache_dir.cache_clear()
+    _forget()
     yield sources
-    jit.cache_dir.cache_clear()
+    _forget()
+
+
+def _forget():
+    cache.cache_dir.cache_clear()
+    cache.kernel_digest.cache_clear()
 
 
 def test_any_changed_source_names_another_folder(fresh):
-    before = jit.cache_dir()
-    jit.cache_dir.cache_clear()
-    assert jit.cache_dir() == before
+    before = cache.cache_dir()
+    _forget()
+    assert cache.cache_dir() == before
     (fresh / "order.py").write_text((fresh / "order.py").read_text() + "# changed\n")
-    jit.cache_dir.cache_clear()
-    assert jit.cache_dir() != before
+    _forget()
+    assert cache.cache_dir() != before
 
 
 def test_the_folder_is_private_and_numba_keeps_its_setting(fresh):
@@ -37,7 +42,7 @@ def test_the_folder_is_private_and_numba_keeps_its_setting(fresh):
     double = jit.kernel(lambda x: 2 * x)
     assert double(4) == 8
     assert before == numba.config.CACHE_DIR
-    assert stat.S_IMODE(jit.cache_dir().stat().st_mode) == 0o700
+    assert stat.S_IMODE(cache.cache_dir().stat().st_mode) == 0o700
 
 
 def test_an_unwritable_home_only_means_no_cache(monkeypatch, tmp_path):
@@ -45,11 +50,11 @@ def test_an_unwritable_home_only_means_no_cache(monkeypatch, tmp_path):
     blocker = tmp_path / "file"
     blocker.write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocker))
-    jit.cache_dir.cache_clear()
+    _forget()
     try:
-        assert jit.cache_dir() is None
-        jit.mark_compiled("plan")
-        assert not jit.is_compiled("plan")
+        assert cache.cache_dir() is None
+        cache.mark_compiled("plan")
+        assert not cache.is_compiled("plan")
         assert jit.kernel(lambda x: x + 1)(1) == 2
     finally:
-        jit.cache_dir.cache_clear()
+        _forget()

@@ -13,7 +13,7 @@ from spanrl import MDP, SCAL, UCRL, UCRL2, Env, Run, analyse, learn, make, regis
 from spanrl.agents import registry
 from spanrl.agents.learner import Learner
 from spanrl.errors import InputError, ModelFileError, OptionError, UnknownNameError
-from spanrl.learning import learn as module
+from spanrl.learning import session as module
 from spanrl.learning.times import measurement_times
 from spanrl.seeding import get_state
 
@@ -519,7 +519,7 @@ class TestInterruptions:
         def interrupted(mdp):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(module, "optimal_gain", interrupted)
+        monkeypatch.setattr("spanrl.learning.learn.optimal_gain", interrupted)
         run = learn("three-state", "ucrl", horizon=100, seed=0)
         assert run.interrupted
         assert run.t.size == 0

@@ -20,9 +20,10 @@ import pytest
 from spanrl import __version__
 from spanrl.axes import new_axes
 from spanrl.errors import InputError, MissingExtraError, OptionError, RunFileError
-from spanrl.learning import run as module
-from spanrl.learning.run import AUDIT, CURVE, EPISODES, Run, check_free
-from spanrl.tables import read_table, write_table
+from spanrl.learning import files as module
+from spanrl.learning.files import AUDIT, CURVE, EPISODES, check_free
+from spanrl.learning.run import Run
+from spanrl.tables import read_table, write_bytes, write_table
 
 FILES = ["curve.parquet", "episodes.parquet", "meta.json"]
 
@@ -369,12 +370,12 @@ def test_what_is_free_stays_untouched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), MemoryError()])
-@pytest.mark.parametrize("place", ["write_table", "write_bytes", "rename"])
+@pytest.mark.parametrize("place", ["sync_folder", "write_bytes", "rename"])
 def test_a_failing_save_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, place: str
 ) -> None:
     def fail(path: Path, *_: Any) -> None:
-        if place != "rename":
+        if place == "write_bytes":
             path.write_bytes(b"half a file")
         raise error
 
@@ -389,12 +390,12 @@ def test_a_failing_save_leaves_nothing_behind(
 
 
 def test_a_folder_filled_meanwhile_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(path: Path, columns: Any) -> None:
+    def busy(path: Path, data: bytes) -> None:
         (tmp_path / "run").mkdir(exist_ok=True)
         (tmp_path / "run" / "other").touch()
-        write_table(path, columns)
+        write_bytes(path, data)
 
-    monkeypatch.setattr(module, "write_table", busy)
+    monkeypatch.setattr(module, "write_bytes", busy)
     with pytest.raises(RunFileError, match=r"cannot write .*run \(Directory not empty\)"):
         make_run().save(tmp_path / "run")
     assert [path.name for path in tmp_path.rglob("*")] == ["run", "other"]

@@ -28,10 +28,13 @@ from spanrl.confidence.experience import take_in
 from spanrl.confidence.regions import Region
 from spanrl.errors import InputError, OptionError
 from spanrl.models.bounded import BoundedMDP
-from spanrl.models.counts import Batch, Counts
+from spanrl.models.counts import Batch, Counts, Shares
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
 from spanrl.planning.extended import ExtendedPlanner, Plan
+
+
+_COUNTS = ("n", "r_mean", "r_sq", "succ_ptr", "succ", "times")
 
 
 class Episode(NamedTuple):
@@ -137,6 +140,36 @@ class Learner:
         self.n_episodes += 1
         self.seconds += perf_counter() - begun
 
+    def get_state(self) -> dict[str, Any]:
+        """Return all that the learner knows, as numbers, lists and arrays; its generator is not part of it. Not between act and observe."""
+        counts, plan, seen = self.counts, self.plan, Batch.from_dict(self._seen)
+        assert self._last is None
+        state: dict[str, Any] = {
+            "t": self.t, "n_episodes": self.n_episodes, "seconds": self.seconds, "by_hand": self._hand is not None,
+            "bias": self._planner.bias.copy(), "record": self.episode and list(self.episode),
+            **{name: getattr(counts, name).copy() for name in _COUNTS},
+            **{name: part.copy() for name, part in counts.shares._asdict().items()},
+            **{f"seen.{name}": part for name, part in seen._asdict().items()},
+        }  # fmt: skip
+        if plan is not None:
+            left = plan.left.copy() if self._hand is None else np.array(self._hand.left, dtype=np.int64)
+            state |= {f"plan.{name}": value for name, value in plan._replace(left=left)._asdict().items()}
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from where another learner of the same agent and problem was."""
+        self.t, self.n_episodes, self.seconds = state["t"], state["n_episodes"], state["seconds"]
+        self.episode = state["record"] and Episode(*state["record"])
+        self.counts = counts = Counts(*(state[name] for name in _COUNTS))
+        counts.shares = Shares(*(state[name] for name in Shares._fields))
+        self._planner.bias[:] = state["bias"]
+        seen = (state[f"seen.{name}"].tolist() for name in Batch._fields)
+        self._seen = {(pair, reward, succ): times for pair, reward, succ, times in zip(*seen, strict=True)}
+        if self.episode is not None:
+            plan = Plan(*(state[f"plan.{name}"] for name in Plan._fields))
+            self.plan = plan._replace(gain_bounds=tuple(plan.gain_bounds))
+            self._hand = self._by_hand(self.plan) if state["by_hand"] else None
+
     def _plan(self, t: int) -> Plan:
         rules = self.rules
         counts, c, mixture = self.counts, rules.span_bound, rules.mixture
@@ -150,7 +183,9 @@ class Learner:
         self.begin_episode(Batch.from_dict(self._seen))
         self._seen = {}
         assert self.plan is not None
-        plan = self.plan
+        return self._by_hand(self.plan)
+
+    def _by_hand(self, plan: Plan) -> _Hand:
         actions = self.info.action[plan.pairs]
         return _Hand(plan.pairs.tolist(), plan.weight.tolist(), actions.tolist(), plan.left.tolist())
 

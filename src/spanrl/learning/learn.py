@@ -13,29 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import isfinite, nan
-from numbers import Integral, Real
+from math import isfinite
+from numbers import Real
 from time import perf_counter
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
-from spanrl.agents.learner import Learner
-from spanrl.agents.registry import Agent, AnyLearner, agent_id, make_agent
+from spanrl.agents.registry import Agent, make_agent
 from spanrl.errors import OptionError
-from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.learning.options import whole_number
-from spanrl.learning.recorder import Recorder
 from spanrl.learning.run import Run
-from spanrl.learning.simulate import BUDGET
-from spanrl.learning.worlds import GymWorld, TableWorld, as_world
-from spanrl.models.counts import Batch
-from spanrl.models.info import ProblemInfo
+from spanrl.learning.session import Session
+from spanrl.learning.worlds import as_world
 from spanrl.models.mdp import MDP
 from spanrl.planning.analyse import analyse
-from spanrl.seeding import check_seed, get_state, is_compilable, set_state, streams
+from spanrl.seeding import check_seed
 
-_NOBODY = np.zeros(4, dtype=np.uint64)
+_REDRAW = 0.05  # seconds
 
 
 def learn(
@@ -76,45 +71,19 @@ def learn(
         raise OptionError(
             f"learn: gain must be a finite number or None; got {gain!r}. Leave it out to have it computed."
         )
-    world = as_world(env)
-    chosen = _agent(agent)
-    info = world.info(steps)
-    env_rng, agent_rng = streams(whole)
-    learner = chosen.start(info, agent_rng)
-    if not isinstance(learner, AnyLearner):
-        raise OptionError(f"learn: start(info, rng) must return a learner with act and observe; got {learner!r}.")
-    if audit and (world.mdp is None or not isinstance(learner, Learner)):
-        raise OptionError("learn: audit needs the true model and an agent with confidence sets. Leave audit out.")
-    meta: dict[str, Any] = {
-        "env": world.id, "agent": agent_id(chosen), "seed": whole, "horizon": steps, "points": per_decade,
-        "audit": bool(audit), "r_min": info.r_min, "r_max": info.r_max,
-        "n_states": int(info.n_states), "n_actions": int(info.n_actions),
-    }  # fmt: skip
-    recorder, interrupted = Recorder(steps, per_decade, None, world.mdp, audit), False
-    simulating = [0.0]
+    session = Session(
+        as_world(env), chosen_agent(agent), horizon=steps, seed=whole, points=per_decade, audit=bool(audit)
+    )
+    meta, interrupted = session.meta, False
     try:
-        best = float(gain) if gain is not None else optimal_gain(world.mdp)
-        recorder = Recorder(steps, per_decade, best, world.mdp, audit)
+        best = float(gain) if gain is not None else optimal_gain(session.mdp)
         with _bar(steps, f"{meta['agent']} on {meta['env']}", progress) as tick:
-            if isinstance(world, TableWorld) and _runs_compiled(learner):
-                _run_compiled(world, learner, env_rng, recorder, tick, simulating)
-            else:
-                _run_by_hand(world, learner, info, env_rng, recorder, tick, simulating)
+            session.run(best, tick)
     except (KeyboardInterrupt, SystemError, RuntimeError) as error:
         if not _is_interrupt(error):
             raise
         interrupted = True
-    meta["gain"] = recorder.gain
-    seconds = {"planning": float(getattr(learner, "seconds", 0.0)), "simulating": simulating[0]}
-    return recorder.run(meta, seconds, interrupted)
-
-
-def _runs_compiled(learner: Any) -> TypeGuard[Learner]:
-    """Tell whether the compiled loop takes the decisions that the learner would take itself."""
-    ours = isinstance(learner, Learner) and all(
-        getattr(type(learner), name) is getattr(Learner, name) for name in ("act", "observe")
-    )
-    return ours and is_compilable(learner.rng)
+    return session.result(interrupted)
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
@@ -131,7 +100,7 @@ def optimal_gain(mdp: MDP | None) -> float | None:
     return float(np.dot(mdp.start, analyse(mdp, diameter=False).gains))
 
 
-def _agent(agent: Any) -> Agent:
+def chosen_agent(agent: Any) -> Agent:
     """Return the agent of a text, or the agent itself."""
     if isinstance(agent, str):
         return make_agent(agent)
@@ -140,80 +109,6 @@ def _agent(agent: Any) -> Agent:
             f"learn: the agent must be a text such as 'scal[span_bound=5]' or an agent with start(info, rng); got {agent!r}."
         )
     return agent
-
-
-def _run_compiled(
-    world: TableWorld,
-    learner: Learner,
-    rng: np.random.Generator,
-    recorder: Recorder,
-    tick: Callable[[int], None],
-    simulating: list[float],
-) -> None:
-    """Play episodes in compiled code: Python is met at their ends, at measurement times and once a budget."""
-    sampler, mean = world.env.sampler, world.env.mdp.reward
-    table = sampler.out_ptr, sampler.reward, sampler.succ
-    tally = np.zeros(sampler.succ.size, dtype=np.int64)
-    state = world.reset(rng)
-    words, batch, before = get_state(rng), None, (0.0, 0.0)
-    while learner.t < recorder.horizon:
-        learner.begin_episode(batch)
-        recorder.begin(learner)
-        plan, over = learner.plan, False
-        assert plan is not None
-        begun = perf_counter()
-        while not over and learner.t < recorder.horizon:
-            draws = get_state(learner.rng) if plan.mixes else _NOBODY
-            steps = min(BUDGET, recorder.next_time - learner.t)
-            done, state, over = interact(
-                sampler, plan.pairs, plan.weight, plan.mixes, plan.left, tally, words, draws, state, steps
-            )
-            if plan.mixes:
-                set_state(learner.rng, draws)
-            learner.t += done
-            if not over or learner.t == recorder.next_time:
-                paid, expected = add_up(*table[:2], mean, plan.pairs, tally)
-                recorder.reach(learner.t, before[0] + paid, before[1] + expected)
-                tick(learner.t)
-        paid, expected, *seen = harvest(*table, mean, plan.pairs, tally)
-        before, batch = (before[0] + paid, before[1] + expected), Batch(*seen)
-        recorder.reach(learner.t, *before)
-        simulating[0] += perf_counter() - begun
-
-
-def _run_by_hand(
-    world: TableWorld | GymWorld,
-    learner: Any,
-    info: ProblemInfo,
-    rng: np.random.Generator,
-    recorder: Recorder,
-    tick: Callable[[int], None],
-    simulating: list[float],
-) -> None:
-    """Play step by step, for environments and agents that are not compiled."""
-    begun = perf_counter()
-    mdp, state, paid, expected, episodes = world.mdp, world.reset(rng), 0.0, 0.0, 0
-    available = set(zip(info.pair_state.tolist(), info.action.tolist(), strict=True))
-    for t in range(1, recorder.horizon + 1):
-        chosen = learner.act(state)
-        action = int(chosen) if isinstance(chosen, Integral) else -1
-        if isinstance(learner, Learner) and learner.n_episodes > episodes:
-            episodes = learner.n_episodes
-            recorder.begin(learner)
-        if (state, action) not in available:
-            raise OptionError(
-                f"learn: the agent played action {chosen!r} in state {state} at step {t}, where it is not available."
-            )
-        reward, succ, onwards = world.step(state, action, t)
-        learner.observe(reward, succ)
-        paid += reward
-        expected = expected + mdp.reward[mdp.pair(state, action)] if mdp is not None else nan
-        state = onwards
-        recorder.reach(t, paid, expected)
-        if t % 1024 == 0:
-            tick(t)
-            simulating[0] = perf_counter() - begun - getattr(learner, "seconds", 0.0)
-    simulating[0] = perf_counter() - begun - getattr(learner, "seconds", 0.0)
 
 
 @contextmanager
@@ -230,12 +125,17 @@ def _bar(total: int, what: str, wanted: bool) -> Iterator[Callable[[int], None]]
         TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
         TextColumn("{task.fields[speed]}", markup=False), TimeRemainingColumn(),
     )  # fmt: skip
-    begun = perf_counter()
+    begun = shown = perf_counter()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(str(Text(what)), total=total, speed="")
 
         def tick(done: int) -> None:
-            speed = done / max(perf_counter() - begun, 1e-9)
+            nonlocal shown
+            now = perf_counter()
+            if now - shown < _REDRAW:
+                return
+            shown = now
+            speed = done / max(now - begun, 1e-9)
             bar.update(task, completed=done, speed=f"{speed:,.0f} steps/s")
 
         yield tick

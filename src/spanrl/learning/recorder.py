@@ -6,10 +6,10 @@ from math import nan
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from spanrl.agents.learner import Episode
-from spanrl.learning.run import AUDIT, CURVE, EPISODES, Run
+from spanrl.learning.files import AUDIT, CURVE, EPISODES
+from spanrl.learning.run import Run
+from spanrl.learning.snapshot import State, columns
 from spanrl.learning.times import measurement_times
 from spanrl.models.mdp import MDP
 
@@ -20,12 +20,13 @@ class Recorder:
     def __init__(self, horizon: int, points: int, gain: float | None, mdp: MDP | None, audit: bool) -> None:
         """Measure up to ``horizon``; g* and the model, where known, belong to the measuring side alone."""
         self.horizon, self.gain, self._mdp, self._audit = horizon, gain, mdp, audit
+        self._kinds = EPISODES | AUDIT if audit else EPISODES
         self._times: list[int] = [*measurement_times(horizon, points).tolist(), horizon + 1]
         self._begun = perf_counter()
         self._rows: list[tuple[int, float, float, float, float, int]] = []
         self._episodes: list[tuple[Any, ...]] = []
-        self._now: tuple[int, float, float] = (0, 0.0, 0.0)
-        self._episode: tuple[float, int] = (nan, 0)
+        self._now: tuple[int, float, float] = (0, 0.0, 0.0)  # t, reward, Σ r(s, a)
+        self._episode: tuple[float, int] = (nan, 0)  # span and number of the episode under way
 
     @property
     def next_time(self) -> int:
@@ -59,14 +60,26 @@ class Recorder:
         rows = self._rows
         if self._now[0] > (rows[-1][0] if rows else 0):
             rows = [*rows, self._row()]
-        curve = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.empty(0) for _ in CURVE]
-        columns = EPISODES | AUDIT if self._audit else EPISODES
-        table = zip(*self._episodes, strict=True) if self._episodes else ((),) * len(columns)
-        episodes = {
-            name: np.array(values, dtype=kind) for (name, kind), values in zip(columns.items(), table, strict=True)
-        }
-        total = {**seconds, "total": perf_counter() - self._begun}
-        typed = [column.astype(kind) for column, kind in zip(curve, CURVE.values(), strict=True)]
-        t, reward, regret, pseudo_regret, span, n_episodes = typed
-        told = {**meta, "interrupted": interrupted, "seconds": total}
-        return Run(t, reward, regret, pseudo_regret, span, n_episodes, episodes, told)
+        curve, episodes = columns(rows, CURVE), columns(self._episodes, self._kinds)
+        told = {**meta, "interrupted": interrupted, "seconds": {**seconds, "total": self._total()}}
+        return Run(**curve, episodes=episodes, meta=told)
+
+    def state(self) -> State:
+        """Return the rows so far, for a checkpoint."""
+        return {
+            **{f"curve.{name}": column for name, column in columns(self._rows, CURVE).items()},
+            **{f"episodes.{name}": column for name, column in columns(self._episodes, self._kinds).items()},
+            "now": list(self._now), "episode": list(self._episode), "total": self._total(),
+        }  # fmt: skip
+
+    def restore(self, state: State) -> None:
+        """Go on from a checkpoint; the horizon may have become longer, and then the old one is no time to measure at."""
+        rows = zip(*(state[f"curve.{name}"].tolist() for name in CURVE), strict=True)
+        times = set(self._times)
+        self._rows = [row for row in rows if row[0] in times]
+        self._episodes = list(zip(*(state[f"episodes.{name}"].tolist() for name in self._kinds), strict=True))
+        self._now, self._episode = tuple(state["now"]), tuple(state["episode"])
+        self._begun = perf_counter() - state["total"]
+
+    def _total(self) -> float:
+        return perf_counter() - self._begun

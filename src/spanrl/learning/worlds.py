@@ -56,8 +56,12 @@ class TableWorld:
 
     def reset(self, rng: np.random.Generator) -> int:
         """Return the first state; draw from ``rng`` from now on."""
-        self._rng = rng
+        self.resume(rng)
         return self.env.reset(rng)
+
+    def resume(self, rng: np.random.Generator) -> None:
+        """Draw from ``rng`` from now on."""
+        self._rng = rng
 
     def step(self, state: int, action: int, step: int) -> tuple[float, int, int]:
         """Draw an outcome."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 from spanrl.errors import OptionError
 from spanrl.models import checks
 from spanrl.models.mdp import MDP, available_pairs
+
+
+class _Horizon:
+    """The field ``horizon``, which remembers that it was read: a run of such an agent cannot be made longer later."""
+
+    def __get__(self, info: Any, owner: Any = None) -> int | None:
+        if info is None:
+            return None  # the default
+        info.__dict__["horizon_was_read"] = True
+        value: int | None = info.__dict__["_horizon"]
+        return value
+
+    def __set__(self, info: Any, value: int | None) -> None:
+        info.__dict__["_horizon"] = value
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +49,7 @@ class ProblemInfo:
     r_min: float = 0.0
     r_max: float = 1.0
     available: ArrayLike | None = None
-    horizon: int | None = None
+    horizon: _Horizon = _Horizon()
 
     def __post_init__(self) -> None:
         """Check the numbers once."""
@@ -46,11 +61,16 @@ class ProblemInfo:
         r_min, r_max = checks.reward_range(who, self.r_min, self.r_max)
         object.__setattr__(self, "r_min", r_min)
         object.__setattr__(self, "r_max", r_max)
-        if self.horizon is not None and (
-            isinstance(self.horizon, bool) or not isinstance(self.horizon, Integral) or self.horizon < 1
-        ):
-            raise OptionError(f"{who}: horizon must be a whole number ≥ 1, or None; got {self.horizon!r}.")
+        horizon = self.horizon
+        if horizon is not None and (isinstance(horizon, bool) or not isinstance(horizon, Integral) or horizon < 1):
+            raise OptionError(f"{who}: horizon must be a whole number ≥ 1, or None; got {horizon!r}.")
+        self.__dict__["horizon_was_read"] = False  # by others than us
         _ = self.action  # wrong availability is told now
+
+    @property
+    def horizon_was_read(self) -> bool:
+        """Whether anyone has asked for the horizon."""
+        return bool(self.__dict__["horizon_was_read"])
 
     @classmethod
     def from_mdp(cls, mdp: MDP, horizon: int | None = None) -> ProblemInfo:

@@ -1,1 +1,1 @@
-"""Figures. This layer reads results and draws them; it computes nothing."""
+"""Figures and the report on an experiment. This layer reads results and draws them; it runs nothing."""

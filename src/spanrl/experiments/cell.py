@@ -1,0 +1,95 @@
+"""Compute one cell: ``learn(env, agent, seed=…)`` bit for bit, from its beginning or from a checkpoint, with looks in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from spanrl.agents.registry import make_agent
+from spanrl.errors import RunFileError
+from spanrl.experiments.engine import Job
+from spanrl.learning.files import computed_with
+from spanrl.learning.learn import optimal_gain
+from spanrl.learning.session import Session
+from spanrl.learning.snapshot import pack, unpack
+from spanrl.learning.worlds import TableWorld, as_world
+
+Look = Callable[[int, Callable[[], bytes | None]], None]
+"""Called between budgets with the steps done and a function that returns the checkpoint as bytes; it may raise to stop."""
+
+
+class Computation:
+    """A cell under way.
+
+    Attributes:
+        resumed_at: the steps at which it went on from a checkpoint, now and before.
+        note: why a good checkpoint was not used, where it was not.
+    """
+
+    def __init__(self, job: Job, checkpoint: bytes | None) -> None:
+        """Make the world and the learner; go on from the checkpoint where it fits."""
+        self.job, self.note = job, ""
+        self.resumed_at: list[int] = []
+        self._world, self._gain = _world(job.env)
+        self._session = self._fresh()
+        if checkpoint is not None:
+            self._resume(checkpoint)
+
+    @property
+    def t(self) -> int:
+        """Steps done before this computation began."""
+        return self.resumed_at[-1] if self.resumed_at else 0
+
+    def run(self, look: Look) -> dict[str, bytes]:
+        """Go on to the horizon; return the three files."""
+        self._session.run(self._gain, lambda t: look(t, self.checkpoint))
+        run = self._session.result(interrupted=False)
+        run.meta["resumed_at"] = self.resumed_at
+        return run.to_files()
+
+    def checkpoint(self) -> bytes | None:
+        """Return the exact state; None where the agent cannot be written down, and the cell would begin anew."""
+        if not self._session.is_resumable:
+            return None
+        return pack(self._session.state() | {"versions": _versions(), "resumed_at": self.resumed_at})
+
+    def _fresh(self) -> Session:
+        job = self.job
+        session = Session(
+            self._world, make_agent(job.agent), horizon=job.horizon, seed=job.seed, points=job.points
+        )
+        session.meta["agent"] = job.agent
+        return session
+
+    def _resume(self, data: bytes) -> None:
+        """Go on from a checkpoint; a damaged one raises, one that does not fit is noted and left."""
+        state = unpack(data)
+        if state["versions"] != _versions():
+            self.note = "checkpoints were written with other versions, so cells begin anew"
+        elif state["horizon_was_read"] and state["horizon"] != self.job.horizon:
+            self.note = "the agent reads the horizon, which is another now, so cells are computed anew"
+        elif self._session.is_resumable:
+            try:
+                self._session.restore(state)
+            except RunFileError:
+                self._session = self._fresh()
+                raise
+            self.resumed_at = [*state["resumed_at"], state["t"]]
+
+
+@lru_cache(maxsize=16)
+def _world(env: str) -> tuple[TableWorld, float | None]:
+    """Return an environment with its optimal gain; cells share it."""
+    world = as_world(env)
+    assert isinstance(world, TableWorld)
+    return world, optimal_gain(world.mdp)
+
+
+@lru_cache(maxsize=1)
+def _versions() -> dict[str, Any]:
+    """Return what the bits depend on."""
+    from spanrl.kernels.cache import kernel_digest
+
+    made = computed_with()
+    return {name: made[name] for name in ("spanrl", "numpy", "numba")} | {"kernels": kernel_digest()}

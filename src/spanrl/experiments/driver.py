@@ -1,0 +1,221 @@
+"""The driver of an experiment: it finds out what is missing, hands cells to an engine, and puts what comes back into place.
+
+Nothing that happens to a cell stops the others. Whatever happens to the driver, the directory is left in a state from which the same
+command goes on.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from types import FrameType
+
+from spanrl.errors import RunFileError
+from spanrl.experiments.engine import Engine, Event, Failed, Finished, Job, Kept, Lost, Moved, Said, Stopped
+from spanrl.experiments.progress import Display, Tally
+from spanrl.experiments.spec import Cell, Spec
+from spanrl.experiments.store import Store
+
+_PATIENCE = 10.0  # seconds that cells have to write their checkpoints when the driver is interrupted
+_TRIES = 3  # of a cell whose worker is lost
+_WAIT = 0.2
+
+
+@dataclass
+class Outcome:
+    """What a driver did: how many cells are finished now, which failed and why, and whether it was interrupted."""
+
+    cells: int
+    finished: int = 0
+    computed: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    interrupted: bool = False
+
+
+class Driver:
+    """One run of ``spanrl run``."""
+
+    def __init__(self, spec: Spec, store: Store, engine: Engine, display: Display, cells: Sequence[Cell]) -> None:
+        """Take an open store and an engine."""
+        self._spec, self._store, self._engine, self._display = spec, store, engine, display
+        self._cells = cells
+        self._tally = Tally(spec.name, cells=len(cells))
+        self._outcome = Outcome(len(cells))
+        self._queue: deque[Job] = deque()
+        self._running: dict[str, Job] = {}
+        self._tries: Counter[str] = Counter()
+        self._said: set[str] = set()
+        self._stopping = False
+
+    def run(self, *, retry_failed: bool = False) -> Outcome:
+        """Compute what is missing; return what was done."""
+        with self._interruptible():
+            self._look_around(retry_failed)
+            stopped_at = None
+            while self._running or (self._queue and not self._stopping):
+                if self._stopping and stopped_at is None:
+                    stopped_at = monotonic()
+                    self._display.say("stopping: cells under way write their checkpoints …")
+                    self._engine.stop()
+                if stopped_at is not None and monotonic() - stopped_at > _PATIENCE:
+                    break
+                while not self._stopping and self._queue and len(self._running) < self._engine.slots:
+                    self._start(self._queue.popleft())
+                for event in self._engine.events(_WAIT):
+                    self._handle(event)
+                self._show()
+        self._outcome.interrupted = self._stopping and bool(self._queue or self._running or stopped_at)
+        return self._outcome
+
+    def _look_around(self, retry_failed: bool) -> None:
+        """Find what is finished, failed, and still to be computed; damaged cells are named and set aside."""
+        begun = 0
+        self._tally.note = "looking at what is there …"
+        for cell in self._cells:
+            self._display.update(self._tally)
+            failure = self._store.failure(cell.folder)
+            if self._is_finished(cell):
+                self._outcome.finished += 1
+            elif failure.exists() and not retry_failed:
+                self._outcome.failed[cell.id] = first_line(failure)
+            else:
+                begun += self._store.checkpoint(cell.folder).exists()
+                self._queue.append(job_of(cell, self._spec))
+            if self._stopping:
+                return
+        self._tally.note = ""
+        parts = [f"{len(self._cells)} cells: {self._outcome.finished} finished before, {len(self._queue)} to compute"]
+        if begun:
+            parts.append(f"{begun} of them from checkpoints")
+        if self._outcome.failed:
+            parts.append(f"{len(self._outcome.failed)} failed before (--retry-failed computes them again)")
+        self._display.say(", ".join(parts))
+
+    def _is_finished(self, cell: Cell) -> bool:
+        try:
+            return self._store.finished_horizon(cell) == self._spec.horizon
+        except RunFileError as error:
+            aside = self._store.set_aside(self._store.cell_folder(cell.folder))
+            self._display.say(f"{cell.id}: {error} It was set aside as {aside} and is computed anew.")
+            return False
+
+    def _start(self, job: Job) -> None:
+        path = self._store.checkpoint(job.folder)
+        self._running[job.id] = job
+        self._tally.running[job.id] = (0, job.horizon)
+        self._engine.start(job, path if path.exists() else None)
+
+    def _handle(self, event: Event) -> None:
+        if isinstance(event, Said):
+            if event.line not in self._said:
+                self._said.add(event.line)
+                self._display.say(event.line)
+            return
+        job = self._running.get(event.id)
+        if job is None:
+            return
+        if isinstance(event, Moved):
+            before, _ = self._tally.running[job.id]
+            self._tally.running[job.id] = (event.t, job.horizon)
+            self._tally.steps += 0 if event.resumed else max(event.t - before, 0)
+        elif isinstance(event, Kept):
+            self._keep(job, event.checkpoint)
+        else:
+            del self._running[job.id]
+            done, _ = self._tally.running.pop(job.id)
+            if isinstance(event, Finished):
+                self._tally.steps += job.horizon - done
+                self._adopt(job, event)
+            elif isinstance(event, Failed):
+                self._fail(job, event.reason, event.text)
+            elif isinstance(event, Lost):
+                self._retry(job, event.why)
+            else:
+                assert isinstance(event, Stopped)
+                self._queue.append(job)
+
+    def _adopt(self, job: Job, event: Finished) -> None:
+        try:
+            files = event.files
+            if isinstance(files, dict):
+                files = self._store.write_temporary(files)
+            self._store.adopt(job.folder, files)
+        except OSError as error:
+            self._fail(job, f"its files could not be written ({error.strerror or error})", "")
+            return
+        self._outcome.finished += 1
+        self._outcome.computed += 1
+
+    def _keep(self, job: Job, checkpoint: bytes) -> None:
+        try:
+            self._store.write_checkpoint(job.folder, checkpoint)
+        except OSError as error:
+            self._handle(Said(f"checkpoints cannot be written ({error.strerror or error})."))
+
+    def _fail(self, job: Job, reason: str, text: str) -> None:
+        self._outcome.failed[job.id] = reason
+        self._display.say(f"{job.id} failed: {reason}")
+        content = f"{reason}\n\ncell {job.id}\n\n{text}".rstrip() + "\n"
+        try:
+            self._store.write(f"failed/{job.folder}.txt", content.encode())
+        except OSError as error:
+            self._handle(Said(f"the reasons of failures cannot be written ({error.strerror or error})."))
+
+    def _retry(self, job: Job, why: str) -> None:
+        self._tries[job.id] += 1
+        if self._tries[job.id] >= _TRIES:
+            first, _, rest = why.partition("\n")
+            self._fail(job, f"{first} ({_TRIES} times)", rest)
+        else:
+            self._display.say(f"{job.id}: {why.partition(chr(10))[0]} It is tried again.")
+            self._queue.appendleft(job)
+
+    def _show(self) -> None:
+        tally = self._tally
+        tally.finished, tally.failed = self._outcome.finished, len(self._outcome.failed)
+        tally.waiting = len(self._queue)
+        under_way = sum(horizon - t for t, horizon in tally.running.values())
+        tally.steps_left = under_way + sum(job.horizon for job in self._queue)
+        compiling = self._queue and self._engine.slots == 0
+        tally.note = "compiling for first use, about 40 seconds, once …" if compiling else ""
+        tally.tick()
+        self._display.update(tally)
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Let the first Ctrl-C (or SIGTERM) ask for an orderly end, and the second one end at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def ask(number: int, frame: FrameType | None) -> None:
+            if self._stopping:
+                raise KeyboardInterrupt
+            self._stopping = True
+
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def job_of(cell: Cell, spec: Spec) -> Job:
+    """Return the cell as a job."""
+    env = cell.env.model or cell.env.id
+    return Job(cell.id, cell.folder, env, cell.agent.id, cell.seed, spec.horizon, spec.points)
+
+
+def first_line(path: object) -> str:
+    """Return the first line of a text file, empty where it cannot be read."""
+    try:
+        with open(str(path), encoding="utf-8", errors="replace") as stream:
+            return stream.readline().strip()
+    except OSError:
+        return ""

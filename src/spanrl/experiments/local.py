@@ -1,0 +1,166 @@
+"""The local engine: worker processes on this machine, each a fresh Python that computes one cell after another.
+
+They are started as ``python -m spanrl.experiments.worker`` and speak JSON over pipes, so nothing is pickled and the caller's script is not
+imported again. The first one compiles the kernels where that has not been done; the others start afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from spanrl.experiments.engine import Event, Failed, Finished, Job, Lost, Moved, Said, Stopped
+from spanrl.kernels.cache import cache_dir, is_compiled
+
+_LAST_LINES = 30
+
+
+class LocalEngine:
+    """Up to ``workers`` processes; they are started when there is work for them, and again when they were lost."""
+
+    def __init__(
+        self, dir: Path, *, workers: int, plugins: Sequence[str], folders: Sequence[str], checkpoint_every: float  # noqa: A002
+    ) -> None:
+        """Start nothing yet."""
+        self._most = workers
+        self._settings = {
+            "do": "set", "dir": str(dir), "plugins": list(plugins), "folders": list(folders), "checkpoint_every": checkpoint_every,
+        }  # fmt: skip
+        self._inbox: queue.SimpleQueue[tuple[_Process, dict[str, Any] | None]] = queue.SimpleQueue()
+        self._idle: list[_Process] = []
+        self._busy: dict[str, _Process] = {}
+        self._compiler: _Process | None = None
+        self._compiled = cache_dir() is None or is_compiled("run")
+
+    @property
+    def compiles(self) -> bool:
+        """Whether the first cells wait until the kernels are compiled."""
+        return not self._compiled
+
+    @property
+    def slots(self) -> int:
+        """How many cells can be computed at a time."""
+        return self._most if self._compiled else 0
+
+    def start(self, job: Job, checkpoint: Path | None) -> None:
+        """Hand a cell to a worker; it finds the checkpoint by itself."""
+        process = self._idle.pop() if self._idle else _Process(self._settings, self._inbox)
+        self._busy[job.id] = process
+        process.send({"do": "cell", "job": job._asdict()})
+
+    def events(self, timeout: float) -> Sequence[Event]:
+        """Return what the workers told."""
+        if not self._compiled and self._compiler is None:
+            self._compiler = _Process(self._settings, self._inbox)
+            self._compiler.send({"do": "compile"})
+        found: list[Event] = []
+        with suppress(queue.Empty):
+            found += self._take(*self._inbox.get(timeout=timeout))
+            while True:
+                found += self._take(*self._inbox.get_nowait())
+        return found
+
+    def stop(self) -> None:
+        """Ask every worker to write its checkpoint and stop."""
+        for process in self._busy.values():
+            process.send({"do": "stop"})
+
+    def close(self) -> None:
+        """Kill what is left; workers hold nothing that could be lost."""
+        for process in (*self._idle, *self._busy.values(), *([self._compiler] if self._compiler else [])):
+            process.end()
+        self._idle, self._busy, self._compiler = [], {}, None
+
+    def _take(self, process: _Process, message: dict[str, Any] | None) -> list[Event]:
+        if message is None:
+            return self._lost(process)
+        kind = message.pop("event")
+        if kind == "compiled":
+            self._compiled, self._compiler = True, None
+            self._idle.append(process)
+            return []
+        if kind == "said":
+            return [Said(**message)]
+        if kind == "moved":
+            return [Moved(**message)]
+        self._idle.append(self._busy.pop(message["id"]))
+        if kind == "finished":
+            return [Finished(message["id"], Path(message["folder"]))]
+        return [Failed(**message) if kind == "failed" else Stopped(**message)]
+
+    def _lost(self, process: _Process) -> list[Event]:
+        """Tell which cell a worker that has gone was at, if any."""
+        why = process.obituary()
+        if process is self._compiler:
+            self._compiled, self._compiler = True, None  # each worker compiles for itself then, and says what is wrong
+            return [Said(f"compiling failed: {why}")]
+        if process in self._idle:
+            self._idle.remove(process)
+        lost = [job for job, one in self._busy.items() if one is process]
+        for job in lost:
+            del self._busy[job]
+        return [Lost(job, why) for job in lost]
+
+
+class _Process:
+    """One worker process and the two threads that read what it says."""
+
+    def __init__(self, settings: dict[str, Any], inbox: queue.SimpleQueue[Any]) -> None:
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+        self._inbox = inbox
+        self._popen = subprocess.Popen(
+            [sys.executable, "-m", "spanrl.experiments.worker"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "POLARS_MAX_THREADS": "1"},
+            text=True, encoding="utf-8", errors="replace",
+        )  # fmt: skip
+        self._threads = [threading.Thread(target=read, daemon=True) for read in (self._read_errors, self._read_events)]
+        for thread in self._threads:
+            thread.start()
+        self.send(settings)
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Say something; a process that has gone is noticed by its reader."""
+        assert self._popen.stdin is not None
+        with suppress(OSError, ValueError):
+            self._popen.stdin.write(json.dumps(message) + "\n")
+            self._popen.stdin.flush()
+
+    def end(self) -> None:
+        """Kill the process and wait until it has gone."""
+        self._popen.kill()
+        self._popen.wait()
+        for thread in self._threads:
+            thread.join(timeout=5)
+        for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            with suppress(OSError):
+                stream.close()  # type: ignore[union-attr]
+
+    def obituary(self) -> str:
+        """Say how the process ended and what it said last."""
+        self.end()
+        code = self._popen.returncode
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        said = "\n".join(self._last)
+        return f"the worker process {how}" + (f"; it said last:\n{said}" if said else ".")
+
+    def _read_events(self) -> None:
+        assert self._popen.stdout is not None
+        for line in self._popen.stdout:
+            self._inbox.put((self, json.loads(line)))
+        self._inbox.put((self, None))
+
+    def _read_errors(self) -> None:
+        assert self._popen.stderr is not None
+        for line in self._popen.stderr:
+            self._last.append(line.rstrip())
+            self._inbox.put((self, {"event": "said", "line": line.rstrip()}))

@@ -1,0 +1,372 @@
+"""The results of an experiment: tables over its finished cells, and statistics over their seeds.
+
+``load_results`` reads the directory that ``spanrl run`` writes, while it is being written, too. It opens ``spec.toml`` and the meta.json
+of each cell and neither imports nor runs anything; each curve is read once, when first asked for, verified by its SHA-256, and kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spanrl import names, tables
+from spanrl.errors import RunFileError
+from spanrl.experiments import statistics
+from spanrl.experiments.spec import Cell, Entry, Spec, load_spec
+from spanrl.experiments.statistics import Floats
+from spanrl.learning.files import CURVE, CURVE_FILE, META_FILE, read_meta
+
+VALUES = tuple(name for name in CURVE if name != "t")
+"""What is measured along a run: reward, regret, pseudo_regret, span, n_episodes."""
+
+_GROUP = {"env": str, "agent": str, "label": str}
+_ESTIMATE = {"n": int, "mean": float, "low": float, "high": float}
+_SECONDS = ("planning", "simulating", "total")
+_REMEDY = "Run the experiment again to recompute it."
+_MEASURED = dict.fromkeys(VALUES, float) | {"n_episodes": int}
+
+
+class Finished(NamedTuple):
+    """What the meta.json of a finished cell says."""
+
+    cell: Cell
+    horizon: int
+    gain: float
+    seconds: dict[str, float]
+    sha256: str
+
+
+class Curve(NamedTuple):
+    """The measurement times [n] of one run, and a row a name of VALUES [5, n]."""
+
+    t: NDArray[np.int64]
+    values: Floats
+
+
+class Group(NamedTuple):
+    """The finished cells of an agent in an environment."""
+
+    env: Entry
+    agent: Entry
+    cells: list[Finished]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Results:
+    """What an experiment has found so far; see :func:`load_results`.
+
+    Tables are polars DataFrames. Environments and agents are named by their canonical ids; a value is one of reward, regret, pseudo_regret,
+    span and n_episodes. Statistics are over the seeds of a group, an agent in an environment, at the times that all its runs have.
+
+    Attributes:
+        dir: the folder of the experiment.
+        spec: what was asked for.
+        failed: the first line of the text of each failed cell, by the id of the cell.
+        missing: the ids of the cells that are neither there nor failed.
+        versions: the distinct versions of python, spanrl, … and of "git" that the finished cells were computed with.
+        groups: the finished cells.
+    """
+
+    dir: Path
+    spec: Spec
+    failed: dict[str, str]
+    missing: tuple[str, ...]
+    versions: dict[str, tuple[str, ...]]
+    groups: tuple[Group, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the experiment."""
+        return self.spec.name
+
+    @property
+    def horizon(self) -> int:
+        """Horizon that the spec asks for."""
+        return self.spec.horizon
+
+    @property
+    def envs(self) -> tuple[Entry, ...]:
+        """Environments of the spec."""
+        return self.spec.envs
+
+    @property
+    def agents(self) -> tuple[Entry, ...]:
+        """Agents of the spec."""
+        return self.spec.agents
+
+    @cached_property
+    def cells(self) -> Any:
+        """A row a finished cell: env, agent, label, seed, horizon, gain, the values at its end, and seconds planning, simulating, total."""
+        kinds = _GROUP | {"seed": int, "horizon": int, "gain": float} | _MEASURED | dict.fromkeys(_SECONDS, float)
+        blocks = []
+        for group in self.groups:
+            ends = np.array([curve.values[:, -1] for curve in self._curves(group)])
+            said = {
+                "seed": _seeds(group.cells),
+                "horizon": np.array([found.horizon for found in group.cells]),
+                "gain": np.array([found.gain for found in group.cells], dtype=np.float64),
+            }
+            seconds = {name: np.array([float(found.seconds[name]) for found in group.cells]) for name in _SECONDS}
+            blocks.append(_head(group) | said | _named(ends.T) | seconds)
+        return tables.frame(kinds, blocks)
+
+    def curves(self) -> Any:
+        """Return every row of every curve: env, agent, seed, t, reward, regret, pseudo_regret, span, n_episodes."""
+        kinds = {"env": str, "agent": str, "seed": int, "t": int} | _MEASURED
+        blocks = []
+        for group in self.groups:
+            for found, curve in zip(group.cells, self._curves(group), strict=True):
+                blocks.append(_head(group) | {"seed": found.cell.seed, "t": curve.t} | _named(curve.values))
+        return tables.frame(kinds, blocks)
+
+    def array(self, env: str, agent: str, value: str) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+        """Return times [n], seeds [k] and ``value`` [k, n] of one agent in one environment, at the times that all its runs have."""
+        row = _row(value)
+        group = self._group(env, agent)
+        curves = self._curves(group)
+        t = _common(curves)
+        return t, _seeds(group.cells), _at(curves, row, t)
+
+    def mean(self, value: str = "regret", *, interval: str = "t", level: float = 0.95) -> Any:
+        """Return env, agent, label, t, n, mean, low, high: the mean over seeds with its confidence interval ("t" or "bootstrap")."""
+        blocks = []
+        for group, t, values in self._arrays(value):
+            estimate = statistics.mean_interval(values, interval=interval, level=level)
+            blocks.append(_head(group) | {"t": t, "n": len(values)} | estimate._asdict())
+        return tables.frame(_GROUP | {"t": int} | _ESTIMATE, blocks)
+
+    def quantiles(self, value: str = "regret", *, at: Sequence[float] = (0.25, 0.5, 0.75)) -> Any:
+        """Return env, agent, label, t, n and a column a quantile over seeds, named q0.25 and so on."""
+        columns = [f"q{names.format_value(float(q))}" for q in at]
+        blocks = []
+        for group, t, values in self._arrays(value):
+            found = dict(zip(columns, statistics.quantiles(values, at), strict=True))
+            blocks.append(_head(group) | {"t": t, "n": len(values)} | found)
+        return tables.frame(_GROUP | {"t": int, "n": int} | dict.fromkeys(columns, float), blocks)
+
+    def final(self, value: str = "regret", *, interval: str = "t", level: float = 0.95) -> Any:
+        """Return env, agent, label, t, n, mean, low, high, std, median at the last time that all seeds of a group have."""
+        blocks = []
+        for group, t, values in self._arrays(value):
+            end = values[:, -1:]
+            estimate = statistics.mean_interval(end, interval=interval, level=level)
+            spread = {"std": statistics.standard_deviation(end), "median": statistics.quantiles(end, [0.5])[0]}
+            blocks.append(_head(group) | {"t": t[-1:], "n": len(values)} | estimate._asdict() | spread)
+        return tables.frame(_GROUP | {"t": int} | _ESTIMATE | {"std": float, "median": float}, blocks)
+
+    def compare(self, first: str, second: str, value: str = "regret", *, level: float = 0.95) -> Any:
+        """Return env, first, second, t, n, difference, low, high, p_value: the paired difference first − second of two agents.
+
+        It is taken over the seeds that both have, at the last time that all these runs have; p_value is that of the paired t-test. An
+        environment where they have no seed in common is left out.
+        """
+        row = _row(value)
+        blocks = []
+        for env in self.envs:
+            groups = [self._group(env.id, agent) for agent in (first, second)]
+            curves = [dict(zip(_seeds(group.cells).tolist(), self._curves(group), strict=True)) for group in groups]
+            seeds = sorted(curves[0].keys() & curves[1].keys())
+            if seeds:
+                runs = [[one[seed] for seed in seeds] for one in curves]
+                end = _common(runs[0] + runs[1])[-1:]
+                found = statistics.paired_difference(_at(runs[0], row, end), _at(runs[1], row, end), level=level)
+                ends = {"difference": found.mean, "low": found.low, "high": found.high, "p_value": found.p_value}
+                who: dict[str, Any] = {"env": env.id, "first": first, "second": second}
+                blocks.append(who | {"t": end, "n": len(seeds)} | ends)
+        kinds = {"env": str, "first": str, "second": str, "t": int, "n": int}
+        return tables.frame(kinds | dict.fromkeys(("difference", "low", "high", "p_value"), float), blocks)
+
+    def slope(self, value: str = "regret", *, start: float | None = None, level: float = 0.95) -> Any:
+        """Return env, agent, label, n, slope, low, high: the slope of log value against log t for t ≥ ``start``.
+
+        Each run has its own least-squares slope; their mean and its t interval are given, NaN where a run has fewer than 3 positive
+        values. ``start`` is a hundredth of the last time unless given: the last two decades.
+        """
+        blocks = []
+        for group, t, values in self._arrays(value):
+            used = t >= (t[-1] / 100.0 if start is None else start)
+            slopes = statistics.log_log_slopes(t[used].astype(np.float64), values[:, used])
+            found = statistics.mean_interval(slopes[:, None], level=level)
+            blocks.append(_head(group) | {"n": len(values), "slope": found.mean, "low": found.low, "high": found.high})
+        return tables.frame(_GROUP | {"n": int} | dict.fromkeys(("slope", "low", "high"), float), blocks)
+
+    def to_csv(self, folder: str | os.PathLike[str]) -> None:
+        """Write cells.csv, curves.csv, mean_regret.csv and mean_pseudo_regret.csv into ``folder``, over older ones."""
+        target = Path(folder)
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            tables.write_csv(target / "cells.csv", self.cells)
+            tables.write_csv(target / "curves.csv", self.curves())
+            for value in ("regret", "pseudo_regret"):
+                tables.write_csv(target / f"mean_{value}.csv", self.mean(value))
+        except OSError as error:
+            raise RunFileError(f"to_csv: cannot write into {target} ({error.strerror or error}).") from None
+
+    def to_pandas(self) -> Any:
+        """Return the table of :meth:`curves` as a pandas DataFrame."""
+        return tables.to_pandas(self.curves())
+
+    def __str__(self) -> str:
+        """Summarise in a table of final regrets."""
+        head = ("env", "agent", "runs", "t", "regret", "95 % interval")
+        rows = [head]
+        for row in self.final().iter_rows(named=True):
+            interval = "–" if np.isnan(row["low"]) else f"{row['low']:.4g} … {row['high']:.4g}"
+            rows.append((row["env"], row["label"], f"{row['n']}", f"{row['t']:,}", f"{row['mean']:.4g}", interval))
+        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([self._summary(), *(lines if len(rows) > 1 else [])])
+
+    def __repr__(self) -> str:
+        """Return a one-line summary."""
+        return f"<{self._summary()}>"
+
+    def _summary(self) -> str:
+        done = sum(len(group.cells) for group in self.groups)
+        total = done + len(self.failed) + len(self.missing)
+        failed = f", {len(self.failed):,} failed" if self.failed else ""
+        return f"Results: {self.name}, {done:,} of {total:,} cells done{failed}"
+
+    def _group(self, env: str, agent: str) -> Group:
+        wanted = _entry("environment", env, self.envs), _entry("agent", agent, self.agents)
+        found = (group for group in self.groups if (group.env, group.agent) == wanted)
+        return next(found, Group(*wanted, []))
+
+    def _arrays(self, value: str) -> Iterator[tuple[Group, NDArray[np.int64], Floats]]:
+        row = _row(value)
+        for group in self.groups:
+            curves = self._curves(group)
+            t = _common(curves)
+            yield group, t, _at(curves, row, t)
+
+    @cached_property
+    def _read(self) -> dict[str, Curve]:
+        return {}
+
+    def _curves(self, group: Group) -> list[Curve]:
+        """Return the curves of a group, each read once."""
+        for found in group.cells:
+            if found.cell.id not in self._read:
+                self._read[found.cell.id] = _read_curve(self.dir / "cells" / found.cell.folder, found.sha256)
+        return [self._read[found.cell.id] for found in group.cells]
+
+
+def load_results(dir: str | os.PathLike[str]) -> Results:  # noqa: A002
+    """Return the results of the experiment in ``dir``, finished or not."""
+    root = Path(dir)
+    if not (root / "spec.toml").is_file():
+        raise RunFileError(
+            f"load_results: {root} is no experiment (it has no spec.toml). Give the folder that was --out of spanrl run."
+        )
+    spec = load_spec(root / "spec.toml")
+    groups: dict[tuple[str, str], Group] = {}
+    versions: dict[str, set[str]] = {}
+    failed, missing = {}, []
+    for cell in spec.cells():
+        folder = root / "cells" / cell.folder
+        text = root / "failed" / f"{cell.folder}.txt"
+        if folder.is_dir():
+            found, computed_with = _read_finished(folder, cell)
+            groups.setdefault((cell.env.id, cell.agent.id), Group(cell.env, cell.agent, [])).cells.append(found)
+            for name, version in computed_with.items():
+                versions.setdefault(name, set()).update([version] if version else [])
+        elif text.is_file():
+            failed[cell.id] = next(iter(text.read_text("utf-8", errors="replace").splitlines()), "")
+        else:
+            missing.append(cell.id)
+    return Results(
+        dir=root,
+        spec=spec,
+        failed=failed,
+        missing=tuple(missing),
+        versions={name: tuple(sorted(found)) for name, found in versions.items()},
+        groups=tuple(
+            groups[env.id, agent.id] for env in spec.envs for agent in spec.agents if (env.id, agent.id) in groups
+        ),
+    )
+
+
+def _read_finished(folder: Path, cell: Cell) -> tuple[Finished, dict[str, str | None]]:
+    """Return what meta.json says of a finished cell, and the versions it was computed with."""
+    path = folder / META_FILE
+    try:
+        content = read_meta(path)
+        if content["id"] != cell.id:
+            raise RunFileError(f"load_results: {path} is of the cell {content['id']}, not {cell.id}. Compute it.")
+        gain = content["run"]["gain"]
+        found = Finished(
+            cell,
+            content["spec"]["horizon"],
+            np.nan if gain is None else gain,
+            content["seconds"],
+            content["sha256"][CURVE_FILE],
+        )
+        return found, content["versions"] | {"git": content["git"]}
+    except RunFileError as error:
+        raise _recompute(error) from None
+    except (KeyError, TypeError) as error:
+        raise RunFileError(f"load_results: {path} does not describe a cell ({error}). {_REMEDY}") from None
+
+
+def _read_curve(folder: Path, sha256: str) -> Curve:
+    try:
+        columns = tables.read_table(folder / CURVE_FILE, only=tuple(CURVE), sha256=sha256)
+    except RunFileError as error:
+        raise _recompute(error) from None
+    return Curve(columns["t"], np.array([columns[name] for name in VALUES], dtype=np.float64))
+
+
+def _recompute(error: RunFileError) -> RunFileError:
+    """Return ``error`` with the remedy of an experiment in place of that of a single run, its last sentence."""
+    return RunFileError(f"{str(error).rpartition('. ')[0]}. {_REMEDY}")
+
+
+def _row(value: str) -> int:
+    if value not in VALUES:
+        raise names.unknown("results", "value", str(value), VALUES)
+    return VALUES.index(value)
+
+
+def _entry(what: str, name: str, entries: Sequence[Entry]) -> Entry:
+    for entry in entries:
+        if entry.id == name:
+            return entry
+    raise names.unknown("results", what, str(name), [entry.id for entry in entries])
+
+
+def _head(group: Group) -> dict[str, Any]:
+    return {"env": group.env.id, "agent": group.agent.id, "label": group.agent.label}
+
+
+def _named(values: Floats) -> dict[str, Any]:
+    """Return the rows of ``values`` [5, …] by their names."""
+    out: dict[str, Any] = dict(zip(VALUES, values, strict=True))
+    return out | {"n_episodes": out["n_episodes"].astype(np.int64)}
+
+
+def _seeds(cells: Sequence[Finished]) -> NDArray[np.int64]:
+    return np.array([found.cell.seed for found in cells], dtype=np.int64)
+
+
+def _common(curves: Sequence[Curve]) -> NDArray[np.int64]:
+    """Return the times that all ``curves`` have."""
+    t = curves[0].t if curves else np.zeros(0, dtype=np.int64)
+    for curve in curves[1:]:
+        if not np.array_equal(curve.t, t):
+            t = np.intersect1d(t, curve.t, assume_unique=True)
+    return t
+
+
+def _at(curves: Sequence[Curve], row: int, t: NDArray[np.int64]) -> Floats:
+    """Return one row of VALUES of each curve at the times ``t``, which all of them have: [k, n]."""
+    out = np.empty((len(curves), t.size))
+    for values, curve in zip(out, curves, strict=True):
+        values[:] = curve.values[row, np.searchsorted(curve.t, t)]
+    return out

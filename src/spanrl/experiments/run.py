@@ -1,0 +1,134 @@
+"""Run an experiment: environments × agents × seeds, on this machine or on a Ray cluster, with nothing lost on the way.
+
+The result is a directory that can be read by anything that reads Parquet. Running it again goes on where it stopped: after a kill, with
+more seeds, more entries or a longer horizon.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from spanrl.errors import CellsFailedError, OptionError
+from spanrl.experiments.driver import Driver, Outcome
+from spanrl.experiments.engine import Engine
+from spanrl.experiments.local import LocalEngine
+from spanrl.experiments.progress import Display, Silent, display
+from spanrl.experiments.results import Results, load_results
+from spanrl.experiments.spec import Cell, Spec, read_spec
+from spanrl.experiments.store import Store
+from spanrl.learning.options import whole_number
+from spanrl.options import one_of
+from spanrl.tables import require_polars
+
+CHECKPOINT_EVERY = 30.0
+"""Seconds between two checkpoints of a cell."""
+
+
+def run_experiment(
+    spec: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    out: str | os.PathLike[str],
+    engine: str = "local",
+    workers: int | None = None,
+    address: str | None = None,
+) -> Results:
+    """Compute all cells of an experiment that ``out`` does not hold yet; return the results of all.
+
+    Args:
+        spec: path of a TOML file, name of a shipped experiment, or a mapping with the same keys.
+        out: directory; a new one, or one of the same experiment with fewer seeds, fewer entries or a shorter horizon.
+        engine: "local" (processes on this machine) or "ray".
+        workers: processes of the local engine; as many as there are processors where left out.
+        address: of the Ray cluster, "auto" for the one this machine belongs to.
+
+    Failed cells do not stop the others; a CellsFailedError that carries the ``results`` of the others tells of them in the end. Ctrl-C
+    raises KeyboardInterrupt once the cells under way have written their checkpoints.
+    """
+    outcome = drive(read_spec(spec), out=out, engine=engine, workers=workers, address=address, show=True)
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    results = load_results(out)
+    if outcome.failed:
+        first, reason = next(iter(outcome.failed.items()))
+        raise CellsFailedError(
+            f"run: {len(outcome.failed)} of {outcome.cells} cells failed, {first} first: {reason} The texts are in {results.dir / 'failed'}.",
+            results,
+        )
+    return results
+
+
+def drive(
+    spec: Spec,
+    *,
+    out: str | os.PathLike[str],
+    engine: str = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    only: Sequence[str] = (),
+    retry_failed: bool = False,
+    checkpoint_every: float = CHECKPOINT_EVERY,
+    show: bool = False,
+) -> Outcome:
+    """Compute the cells that are missing; tell what was done. Options that are wrong are refused before anything is touched."""
+    require_polars()
+    one_of("run", "engine", engine, ("local", "ray"))
+    cells = select(spec.cells(), only)
+    if not (isinstance(checkpoint_every, (int, float)) and checkpoint_every > 0 and isfinite(checkpoint_every)):
+        raise OptionError(f"run: --checkpoint-every must be a number of seconds > 0; got {checkpoint_every!r}.")
+    count = n_workers(workers, len(cells))
+    store = Store(out)
+    store.open(spec)
+    shown: Display = Silent()
+    chosen: Engine | None = None
+    try:
+        if engine == "ray":
+            from spanrl.experiments.on_ray import RayEngine
+
+            chosen = RayEngine(address or "auto", spec.plugins, spec.folders, checkpoint_every)
+        else:
+            chosen = LocalEngine(
+                store.dir,
+                workers=count,
+                plugins=spec.plugins,
+                folders=spec.folders,
+                checkpoint_every=checkpoint_every,
+            )
+        shown = display(show)
+        return Driver(spec, store, chosen, shown, cells).run(retry_failed=retry_failed)
+    finally:
+        shown.close()
+        if chosen is not None:
+            chosen.close()
+        store.close()
+
+
+def select(cells: Sequence[Cell], patterns: Iterable[str]) -> list[Cell]:
+    """Return the cells whose id contains one of the ``patterns``, in which * stands for any text; all where there are none.
+
+    >>> from spanrl.experiments.spec import Entry
+    >>> cells = [Cell(Entry("a[x=1]", "a"), Entry("ucrl", "u"), seed) for seed in range(20)]
+    >>> [cell.seed for cell in select(cells, ["[x=1]/ucrl/01*", "a*/003"])]
+    [3, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]
+    """
+    patterns = list(patterns)
+    if not patterns:
+        return list(cells)
+    rules = [re.compile(".*".join(map(re.escape, pattern.split("*")))) for pattern in patterns]
+    for pattern, rule in zip(patterns, rules, strict=True):
+        if not any(rule.search(cell.id) for cell in cells):
+            raise OptionError(
+                f"run: --only {pattern!r} matches no cell. Cells are named like {cells[0].id}; * stands for any text."
+            )
+    return [cell for cell in cells if any(rule.search(cell.id) for rule in rules)]
+
+
+def n_workers(workers: int | None, cells: int) -> int:
+    """Return how many processes to use, no more than there are cells."""
+    if workers is not None:
+        return min(whole_number("run", "workers", workers, 10_000), cells)
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(usable, cells)

@@ -1,0 +1,195 @@
+"""The directory of an experiment: folders and renames, nothing else.
+
+::
+
+    DIR/spec.toml                       what is being computed, normalised
+    DIR/cells/<env>/<agent>/<seed>/     a finished cell: curve.parquet, episodes.parquet, meta.json
+    DIR/checkpoints/<cell>.ckpt         the exact state of a cell, kept when it is finished, for a longer horizon
+    DIR/failed/<cell>.txt               why a cell failed
+    DIR/set-aside/                      what was found damaged
+    DIR/tmp/                            half-written things; emptied when a driver starts and when it ends
+    DIR/lock                            held by the driver
+
+One driver holds the lock, and it alone renames into ``cells/``. Every file appears whole or not at all, so that whatever is killed
+at whatever moment, the next driver finds a state to go on from.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from spanrl.errors import OptionError, RunFileError
+from spanrl.experiments.lock import Lock
+from spanrl.experiments.spec import Cell, Spec, differences, load_spec
+from spanrl.learning.files import sync_folder, verify, write_files
+from spanrl.learning.snapshot import read_head
+from spanrl.tables import write_bytes
+
+SPEC_FILE = "spec.toml"
+
+
+class Store:
+    """A directory, for reading; :meth:`open` also takes the lock, for writing."""
+
+    def __init__(self, dir: str | os.PathLike[str]) -> None:  # noqa: A002
+        """Point at a directory; nothing is read yet."""
+        self.dir = Path(os.path.abspath(dir))
+        self.lock = Lock(self.dir / "lock")
+
+    def open(self, spec: Spec) -> None:
+        """Take the lock and make the directory that of ``spec``, or refuse and leave everything as it is."""
+        self._check_place()
+        fresh = not (self.dir / SPEC_FILE).exists()
+        self.dir.mkdir(parents=True, exist_ok=True)
+        self.lock.take()
+        try:
+            if not fresh:
+                self._check_spec(load_spec(self.dir / SPEC_FILE), spec)
+            self._clean()
+            self.write(SPEC_FILE, spec.to_toml().encode())
+        except BaseException:
+            self.lock.release()
+            raise
+
+    def close(self) -> None:
+        """Remove what is half-written and give the lock back."""
+        with suppress(OSError):
+            shutil.rmtree(self.dir / "tmp", ignore_errors=True)
+        self.lock.release()
+
+    def cell_folder(self, folder: str) -> Path:
+        """Return where a finished cell lies."""
+        return self.dir / "cells" / folder
+
+    def checkpoint(self, folder: str) -> Path:
+        """Return where the checkpoint of a cell lies."""
+        return self.dir / "checkpoints" / f"{folder}.ckpt"
+
+    def failure(self, folder: str) -> Path:
+        """Return where the text of a failed cell lies."""
+        return self.dir / "failed" / f"{folder}.txt"
+
+    def temporary(self) -> Path:
+        """Return a new name under ``tmp/``."""
+        (self.dir / "tmp").mkdir(parents=True, exist_ok=True)
+        return self.dir / "tmp" / secrets.token_hex(8)
+
+    def finished_horizon(self, cell: Cell) -> int | None:
+        """Return the horizon to which a cell is computed, None where it is not; raise a RunFileError where its files are damaged."""
+        folder = self.cell_folder(cell.folder)
+        if not folder.exists():
+            return None
+        content = verify(folder)
+        if content["id"] != cell.id:
+            raise RunFileError(f"load: {folder} holds {content['id']}, not {cell.id}.")
+        return int(content["spec"]["horizon"])
+
+    def checkpoint_time(self, folder: str) -> int | None:
+        """Return the steps done at the checkpoint of a cell, None where there is none that can be read."""
+        try:
+            return int(read_head(self.checkpoint(folder))["t"])
+        except (OSError, RunFileError):
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a file into place, whole or not at all."""
+        target, temporary = self.dir / name, self.temporary()
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(temporary, data)
+            os.replace(temporary, target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    def write_checkpoint(self, folder: str, data: bytes) -> None:
+        """Put the checkpoint of a cell into place."""
+        self.write(f"checkpoints/{folder}.ckpt", data)
+
+    def write_temporary(self, files: Mapping[str, bytes]) -> Path:
+        """Write the files of a cell into a new folder under ``tmp/``, for :meth:`adopt`."""
+        folder = self.temporary()
+        try:
+            write_files(folder, files)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return folder
+
+    def adopt(self, folder: str, temporary: Path) -> None:
+        """Rename a computed cell into ``cells/``, in place of a shorter one; forget that it ever failed."""
+        target = self.cell_folder(folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists():
+            os.rename(target, self.temporary())
+        os.rename(temporary, target)
+        sync_folder(target.parent)
+        self.failure(folder).unlink(missing_ok=True)
+
+    def set_aside(self, path: Path) -> Path:
+        """Move something damaged out of the way; its files get another ending, so that nobody takes them for results."""
+        relative = path.relative_to(self.dir)
+        target = _free(self.dir / "set-aside" / relative)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(path, target)
+        for file in [target] if target.is_file() else [each for each in target.rglob("*") if each.is_file()]:
+            os.rename(file, file.with_name(f"{file.name}.damaged"))
+        return target if target.exists() else target.with_name(f"{target.name}.damaged")
+
+    def _check_place(self) -> None:
+        try:
+            occupied = self.dir.exists() and not (self.dir / SPEC_FILE).exists() and _is_occupied(self.dir)
+        except OSError as error:
+            raise OptionError(
+                f"run: {self.dir} cannot be used ({error.strerror or error}). Give another --out."
+            ) from None
+        if occupied:
+            raise OptionError(
+                f"run: {self.dir} is no experiment of ours and not an empty folder. Give a new folder to --out."
+            )
+
+    def _check_spec(self, there: Spec, here: Spec) -> None:
+        found = differences(there, here)
+        if found:
+            raise OptionError(
+                f"run: {self.dir} holds another experiment: {'; '.join(found)}. Seeds, entries and a longer horizon may be added; "
+                "for anything else give another --out."
+            )
+
+    def _clean(self) -> None:
+        shutil.rmtree(self.dir / "tmp", ignore_errors=True)
+
+
+def _is_occupied(folder: Path) -> bool:
+    """Tell whether there is more than a driver leaves that was killed before it wrote anything."""
+    return not folder.is_dir() or any(path.name not in ("lock", "tmp") for path in folder.iterdir())
+
+
+def _free(path: Path) -> Path:
+    """Return the path, with a number where it is taken."""
+    for number in range(2, 10**6):
+        if not path.exists() and not path.with_name(f"{path.name}.damaged").exists():
+            return path
+        path = path.with_name(f"{path.name.split('~')[0]}~{number}")
+    raise RunFileError(f"set-aside: {path} is full. Remove it.")
+
+
+def describe(store: Store, spec: Spec) -> dict[str, Any]:
+    """Return how many cells are finished, failed, begun and waiting, and which; nothing is verified."""
+    states: dict[str, str] = {}
+    for cell in spec.cells():
+        if (store.cell_folder(cell.folder) / "meta.json").exists():
+            states[cell.id] = "finished"
+        elif store.failure(cell.folder).exists():
+            states[cell.id] = "failed"
+        elif store.checkpoint(cell.folder).exists():
+            states[cell.id] = "begun"
+        else:
+            states[cell.id] = "waiting"
+    return states

@@ -1,0 +1,49 @@
+"""Where compiled kernels are kept; numba is not imported to find out.
+
+numba notices a change of the file a kernel stands in, not of the kernels it calls in other files. Our cache folder is therefore
+named by a hash of all kernel sources: any change starts a fresh one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def kernel_digest() -> str:
+    """Return a hash of the sources of all kernels."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parents[1]
+    for source in sorted((*package.glob("kernels/*.py"), *package.glob("confidence/*.py"))):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def cache_dir() -> Path | None:
+    """Return the folder of the compiled kernels, made with mode 0700; None where it cannot be written."""
+    try:
+        base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(base) / "spanrl" / f"kernels-{kernel_digest()}"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def mark_compiled(task: str) -> None:
+    """Remember that all kernels of a task are in the cache."""
+    folder = cache_dir()
+    if folder is not None:
+        with suppress(OSError):
+            (folder / f"{task}.compiled").touch()
+
+
+def is_compiled(task: str) -> bool:
+    """Tell whether a task has run to its end before, so that the first run can announce the wait."""
+    folder = cache_dir()
+    return folder is not None and (folder / f"{task}.compiled").exists()

@@ -1,0 +1,204 @@
+"""A run under way: it can be looked at between two budgets, written down exactly, and gone on with elsewhere.
+
+Whoever runs it gives ``run`` a function that is called whenever the state is whole: about every 10 ms where the steps are compiled, every
+64 steps otherwise. It may call ``state``, and it may raise to stop. A run that goes on from a state has the same bits as one that
+never stopped; the horizon may have become longer meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import nan
+from numbers import Integral
+from time import perf_counter
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from spanrl.agents.learner import Learner
+from spanrl.agents.registry import Agent, AnyLearner, agent_id
+from spanrl.errors import OptionError, RunFileError
+from spanrl.kernels.interact import add_up, harvest, interact
+from spanrl.learning.recorder import Recorder
+from spanrl.learning.run import Run
+from spanrl.learning.simulate import BUDGET
+from spanrl.learning.snapshot import State
+from spanrl.learning.worlds import GymWorld, TableWorld
+from spanrl.models.counts import Batch
+from spanrl.models.mdp import MDP
+from spanrl.seeding import get_state, is_compilable, set_state, streams
+
+_NOBODY = np.zeros(4, dtype=np.uint64)
+_STEPS_BY_HAND = 64
+
+Tick = Callable[[int], None]
+
+
+class Session:
+    """An agent in a world, ``horizon`` steps, from one seed."""
+
+    def __init__(
+        self, world: TableWorld | GymWorld, agent: Agent, *, horizon: int, seed: int, points: int, audit: bool = False
+    ) -> None:
+        """Start the learner; no step is taken yet."""
+        self._world, self._audit = world, audit
+        self.info = world.info(horizon)
+        self._env_rng, self._agent_rng = streams(seed)
+        self.learner: Any = agent.start(self.info, self._agent_rng)
+        if not isinstance(self.learner, AnyLearner):
+            raise OptionError(
+                f"learn: start(info, rng) must return a learner with act and observe; got {self.learner!r}."
+            )
+        if audit and (world.mdp is None or not isinstance(self.learner, Learner)):
+            raise OptionError("learn: audit needs the true model and an agent with confidence sets. Leave audit out.")
+        self.meta: dict[str, Any] = {
+            "env": world.id, "agent": agent_id(agent), "seed": seed, "horizon": horizon, "points": points,
+            "audit": audit, "r_min": self.info.r_min, "r_max": self.info.r_max,
+            "n_states": int(self.info.n_states), "n_actions": int(self.info.n_actions),
+        }  # fmt: skip
+        self._recorder = Recorder(horizon, points, None, world.mdp, audit)
+        self._simulating = 0.0
+        self._t, self._state = 0, -1  # before the first step there is no state
+        self._sums = 0.0, 0.0  # reward and Σ r(s, a) before the episode under way
+        self._tally = np.zeros(0, dtype=np.int64)
+        self._words = _NOBODY  # the environment's random state, while compiled code draws from it
+
+    def run(self, gain: float | None, tick: Tick) -> None:
+        """Go on to the horizon; ``gain`` is g*, None where it is unknown."""
+        self._recorder.gain = gain
+        if self._state < 0:
+            self._state = self._world.reset(self._env_rng)
+        if isinstance(self._world, TableWorld) and _runs_compiled(self.learner):
+            self._run_compiled(self._world, self.learner, tick)
+        else:
+            self._run_by_hand(tick)
+
+    def result(self, interrupted: bool) -> Run:
+        """Return what was measured so far."""
+        seconds = {"planning": float(getattr(self.learner, "seconds", 0.0)), "simulating": self._simulating}
+        return self._recorder.run(self.meta | {"gain": self._recorder.gain}, seconds, interrupted)
+
+    @property
+    def mdp(self) -> MDP | None:
+        """The true model, where it is known; for the measuring side."""
+        return self._world.mdp
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether the state can be written down: the world is ours, and the learner has get_state and set_state of its own."""
+        return isinstance(self._world, TableWorld) and "get_state" in vars(type(self.learner))
+
+    def state(self) -> State:
+        """Return the exact state, as ``run`` has it when it calls its function."""
+        if self._words is not _NOBODY:
+            set_state(self._env_rng, self._words)
+        return {
+            **{key: self.meta[key] for key in ("env", "agent", "seed", "horizon", "points", "audit")},
+            "t": self._t, "state": self._state, "sums": list(self._sums), "tally": self._tally.copy(),
+            "simulating": self._simulating, "horizon_was_read": self.info.horizon_was_read,
+            "env_rng": _rng_state(self._env_rng), "agent_rng": _rng_state(self._agent_rng),
+            **self._recorder.state(),
+            **{f"learner.{name}": value for name, value in self.learner.get_state().items()},
+        }  # fmt: skip
+
+    def restore(self, state: State) -> None:
+        """Go on from a state of the same run, which may have had a shorter horizon."""
+        for key in ("env", "agent", "seed", "points", "audit"):
+            if state.get(key) != self.meta[key]:
+                raise RunFileError(f"checkpoint: {key} is {state.get(key)!r} there and {self.meta[key]!r} here.")
+        if state["t"] > self.meta["horizon"]:
+            raise RunFileError(f"checkpoint: it is at step {state['t']}, beyond the horizon {self.meta['horizon']}.")
+        self._t, self._state, self._tally = state["t"], state["state"], state["tally"]
+        self._sums, self._simulating = tuple(state["sums"]), state["simulating"]
+        for rng, kept in ((self._env_rng, state["env_rng"]), (self._agent_rng, state["agent_rng"])):
+            words = np.array(kept["words"], dtype=np.uint64)
+            rng.bit_generator.state = {**rng.bit_generator.state, **kept["rest"], "state": {"state": words}}
+        assert isinstance(self._world, TableWorld)
+        self._world.resume(self._env_rng)
+        self._recorder.restore(state)
+        prefix = "learner."
+        self.learner.set_state({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+
+    def _run_compiled(self, world: TableWorld, learner: Learner, tick: Tick) -> None:
+        """Play episodes in compiled code: Python is met at their ends, at measurement times and once a budget."""
+        sampler, mean, recorder = world.env.sampler, world.env.mdp.reward, self._recorder
+        table = sampler.out_ptr, sampler.reward, sampler.succ
+        if not self._tally.size:
+            self._tally = np.zeros(sampler.succ.size, dtype=np.int64)
+        tally, before = self._tally, self._sums
+        self._words = words = get_state(self._env_rng)
+        if learner.plan is None:
+            learner.begin_episode(None)
+            recorder.begin(learner)
+        while learner.t < recorder.horizon:
+            plan, over = learner.plan, False
+            assert plan is not None
+            while not over and learner.t < recorder.horizon:
+                self._t = learner.t
+                tick(learner.t)
+                begun = perf_counter()
+                draws = get_state(learner.rng) if plan.mixes else _NOBODY
+                steps = min(BUDGET, recorder.next_time - learner.t)
+                done, self._state, over = interact(
+                    sampler, plan.pairs, plan.weight, plan.mixes, plan.left, tally, words, draws, self._state, steps
+                )
+                if plan.mixes:
+                    set_state(learner.rng, draws)
+                learner.t += done
+                if not over:
+                    paid, expected = add_up(*table[:2], mean, plan.pairs, tally)
+                    recorder.reach(learner.t, before[0] + paid, before[1] + expected)
+                self._simulating += perf_counter() - begun
+            if over:
+                begun = perf_counter()
+                paid, expected, *seen = harvest(*table, mean, plan.pairs, tally)
+                self._sums = before = (before[0] + paid, before[1] + expected)
+                recorder.reach(learner.t, *before)
+                self._simulating += perf_counter() - begun
+                learner.begin_episode(Batch(*seen))
+                recorder.begin(learner)
+        self._t = learner.t
+        tick(learner.t)
+
+    def _run_by_hand(self, tick: Tick) -> None:
+        """Play step by step, for environments and agents that are not compiled."""
+        world, learner, recorder, info = self._world, self.learner, self._recorder, self.info
+        mdp, (paid, expected), state = world.mdp, self._sums, self._state
+        episodes = getattr(learner, "n_episodes", 0) if isinstance(learner, Learner) else 0
+        available = set(zip(info.pair_state.tolist(), info.action.tolist(), strict=True))
+        begun = perf_counter() - self._simulating - getattr(learner, "seconds", 0.0)
+        for t in range(self._t + 1, recorder.horizon + 1):
+            chosen = learner.act(state)
+            action = int(chosen) if isinstance(chosen, Integral) else -1
+            if isinstance(learner, Learner) and learner.n_episodes > episodes:
+                episodes = learner.n_episodes
+                recorder.begin(learner)
+            if (state, action) not in available:
+                raise OptionError(
+                    f"learn: the agent played action {chosen!r} in state {state} at step {t}, where it is not available."
+                )
+            reward, succ, onwards = world.step(state, action, t)
+            learner.observe(reward, succ)
+            paid += reward
+            expected = expected + mdp.reward[mdp.pair(state, action)] if mdp is not None else nan
+            state = onwards
+            recorder.reach(t, paid, expected)
+            if t % _STEPS_BY_HAND == 0 or t == recorder.horizon:
+                self._t, self._state, self._sums = t, state, (paid, expected)
+                self._simulating = perf_counter() - begun - getattr(learner, "seconds", 0.0)
+                tick(t)
+
+
+def _runs_compiled(learner: Any) -> TypeGuard[Learner]:
+    """Tell whether the compiled loop takes the decisions that the learner would take itself."""
+    ours = isinstance(learner, Learner) and all(
+        getattr(type(learner), name) is getattr(Learner, name) for name in ("act", "observe")
+    )
+    return ours and is_compilable(learner.rng)
+
+
+def _rng_state(rng: np.random.Generator) -> dict[str, Any]:
+    """Return the state of an SFC64 generator as JSON has it."""
+    state = rng.bit_generator.state
+    rest = {key: state[key] for key in ("has_uint32", "uinteger")}
+    return {"words": state["state"]["state"].tolist(), "rest": rest}

@@ -1,0 +1,265 @@
+"use strict";
+(() => {
+  const report = JSON.parse(document.getElementById("report-data").textContent);
+  const darkMode = matchMedia("(prefers-color-scheme: dark)");
+  const DASHES = ["solid", "9px,3px", "2px,3px", "9px,3px,2px,3px", "16px,4px", "16px,4px,2px,4px", "5px,5px"];
+  const DARK_COLOURS = ["#5aa9e6", "#ff8f4a", "#3ecf9f", "#e08acb", "#9bd1f5", "#e6b84d", "#c9ced6", "#b39ff0"];
+  const LIGHT = { ink: "#1b1f24", soft: "#57606a", line: "#e4e7eb", paper: "#ffffff", colours: report.colours };
+  const DARK = { ink: "#e6e9ee", soft: "#9aa5b1", line: "#2b323c", paper: "#13161b", colours: DARK_COLOURS };
+  const PRINT_WIDTH = 680; // fits a page of A4 or Letter between its margins
+  const LEGEND_ROW = 19; // what plotly gives an entry at our font size
+  let printing = false;
+
+  const theme = () => (darkMode.matches && !printing ? DARK : LIGHT);
+  const isNumber = (value) => typeof value === "number";
+  const isPositive = (value) => isNumber(value) && value > 0;
+  // plotly reads a little HTML in its texts, formulas between dollars and %{templates}: names must come through as they are
+  const literal = (text) => text.replace(/[&<>$%]/g, (letter) => `&#${letter.charCodeAt(0)};`);
+  const shortened = (text, longest) => (text.length > longest ? text.slice(0, longest - 1) + "…" : text);
+  const colour = (agent) => theme().colours[agent % theme().colours.length];
+  const dash = (agent) => DASHES[Math.floor(agent / report.colours.length) % DASHES.length];
+  const translucent = (hex) => hex + (theme() === DARK ? "33" : "26");
+
+  function written(value) {
+    if (!isNumber(value)) return "–";
+    const size = Math.abs(value);
+    if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(4);
+    return value.toLocaleString("en", size >= 1e4 ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: 5 });
+  }
+
+  class Chart {
+    constructor(figure, chapter) {
+      this.figure = figure;
+      this.chapter = chapter;
+      this.box = figure.querySelector(".chart");
+      this.state = { quantity: chapter.quantities[0].key, x: "log", y: "linear" };
+      this.bands = true;
+      this.shown = new Set(chapter.series.slice(0, chapter.first).map((one) => one.agent));
+      this.drawn = false;
+      figure.querySelectorAll("button[data-set]").forEach((button) => {
+        button.addEventListener("click", () => this.choose(button.dataset.set, button.dataset.value));
+      });
+      figure.querySelectorAll("button[data-show]").forEach((button) => {
+        button.addEventListener("click", () => this.show(button.dataset.show));
+      });
+      figure.querySelector("input").addEventListener("change", (event) => {
+        this.bands = event.target.checked;
+        this.draw();
+      });
+    }
+
+    choose(key, value) {
+      this.state[key] = value;
+      this.figure.querySelectorAll(`button[data-set="${key}"]`).forEach((button) => {
+        button.setAttribute("aria-pressed", String(button.dataset.value === value));
+      });
+      this.draw();
+    }
+
+    show(which) {
+      const count = { all: Infinity, none: 0, best: this.chapter.first }[which];
+      this.shown = new Set(this.chapter.series.slice(0, count).map((one) => one.agent));
+      this.draw();
+    }
+
+    toggle(agent) {
+      if (!this.shown.delete(agent)) this.shown.add(agent);
+      this.draw();
+    }
+
+    isolate(agent) {
+      const alone = this.shown.size === 1 && this.shown.has(agent);
+      this.shown = new Set(alone ? this.chapter.series.map((one) => one.agent) : [agent]);
+      this.draw();
+    }
+
+    get quantity() {
+      return this.chapter.quantities.find((one) => one.key === this.state.quantity);
+    }
+
+    /** The agents of the legend; paper cannot switch one on, so there the legend has the visible ones alone. */
+    get listed() {
+      return this.chapter.series.filter((one) => !printing || this.shown.has(one.agent));
+    }
+
+    get isNarrow() {
+      return this.width < 700;
+    }
+
+    get width() {
+      return printing ? PRINT_WIDTH : this.figure.clientWidth;
+    }
+
+    /** The smallest positive number in sight: where a band on a logarithmic axis ends below. */
+    get floor() {
+      const visible = this.chapter.series.filter((one) => this.shown.has(one.agent));
+      const values = visible.flatMap((one) => {
+        const { mean, low } = one.values[this.state.quantity];
+        return mean.concat(low || []).filter(isPositive);
+      });
+      return values.reduce((a, b) => Math.min(a, b), Infinity);
+    }
+
+    band(one, floor) {
+      const { low, high } = one.values[this.state.quantity];
+      if (!this.bands || !low || !this.shown.has(one.agent)) return null;
+      const isLog = this.state.y === "log";
+      const kept = one.t.map((_, i) => i).filter((i) => isNumber(low[i]) && isNumber(high[i]) && (!isLog || high[i] > floor));
+      const bottom = kept.map((i) => (isLog ? Math.max(low[i], floor) : low[i]));
+      const times = kept.map((i) => one.t[i]);
+      return {
+        x: times.concat([...times].reverse()),
+        y: kept.map((i) => high[i]).concat(bottom.reverse()),
+        type: "scatter", mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: translucent(colour(one.agent)),
+        hoverinfo: "skip", showlegend: false, name: "", meta: { agent: one.agent, isBand: true },
+      };
+    }
+
+    line(one) {
+      const { mean, low, high } = one.values[this.state.quantity];
+      const label = report.agents[one.agent];
+      const range = (i) => (low ? `95\u00a0%: [${written(low[i])}, ${written(high[i])}]` : "one run: no interval");
+      return {
+        x: one.t,
+        y: this.state.y === "log" ? mean.map((value) => (isPositive(value) ? value : null)) : mean,
+        customdata: one.t.map((t, i) => [t.toLocaleString("en"), written(mean[i]), range(i)]),
+        type: "scatter", mode: "lines", line: { color: colour(one.agent), width: 2, dash: dash(one.agent) },
+        name: literal(shortened(label, 30)),
+        meta: { agent: one.agent, label: literal(label) },
+        visible: this.shown.has(one.agent) ? true : "legendonly",
+        hovertemplate: "<b>%{meta.label}</b><br>t = %{customdata[0]}<br>mean %{customdata[1]}<br>%{customdata[2]}<extra></extra>",
+      };
+    }
+
+    traces() {
+      const floor = this.floor;
+      const bands = this.chapter.series.map((one) => this.band(one, floor)).filter(Boolean);
+      return bands.concat(this.listed.map((one) => this.line(one)));
+    }
+
+    axis(name, title) {
+      const { soft, line } = theme();
+      const isLog = this.state[name] === "log";
+      return {
+        title: { text: literal(title), standoff: 12 }, type: this.state[name], automargin: true,
+        gridcolor: line, linecolor: line, zerolinecolor: line, tickfont: { color: soft }, exponentformat: "power", minexponent: 4,
+        separatethousands: true, rangemode: isLog ? "normal" : "tozero", nticks: isLog ? undefined : this.isNarrow ? 5 : 9,
+        dtick: isLog && this.decades(name) > 2 ? 1 : undefined,
+      };
+    }
+
+    /** How many powers of ten the data span: with three or more, ticks at the powers alone. */
+    decades(name) {
+      const visible = this.chapter.series.filter((one) => this.shown.has(one.agent));
+      const values = visible.flatMap((one) => (name === "x" ? one.t : one.values[this.state.quantity].mean)).filter(isPositive);
+      if (!values.length) return 0;
+      const ends = values.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, 0]);
+      return Math.log10(ends[1] / ends[0]);
+    }
+
+    layout() {
+      const { ink, soft, line, paper } = theme();
+      const rows = this.listed.length;
+      const legendHeight = (printing ? rows : Math.min(rows, 9)) * LEGEND_ROW + 12;
+      const plotHeight = this.isNarrow ? 300 : Math.min(Math.max(0.42 * this.width, 380), 560);
+      const below = { x: 0, xanchor: "left", y: -70 / plotHeight, yanchor: "top", maxheight: legendHeight };
+      return {
+        width: this.width,
+        height: this.isNarrow ? plotHeight + 80 + legendHeight : plotHeight + 70,
+        margin: this.isNarrow ? { l: 48, r: 18, t: 10, b: 70 + legendHeight } : { l: 64, r: 18, t: 10, b: 60 },
+        paper_bgcolor: paper, plot_bgcolor: paper,
+        font: { family: "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", size: 13, color: ink },
+        xaxis: this.axis("x", "step t"),
+        yaxis: this.axis("y", this.quantity.title),
+        legend: { ...(this.isNarrow ? below : { x: 1.02, y: 1 }), font: { size: 12, color: ink }, bgcolor: "rgba(0,0,0,0)" },
+        hovermode: "closest", hoverdistance: 60,
+        hoverlabel: { bgcolor: paper, bordercolor: soft, font: { color: ink, size: 13 }, align: "left", namelength: -1 },
+        modebar: { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: soft },
+        dragmode: this.isNarrow ? false : "zoom", // a finger on the chart scrolls the page
+        showlegend: true,
+      };
+    }
+
+    notes() {
+      const { series, first, unknown } = this.chapter;
+      const notes = [];
+      if (unknown) notes.push("Regret unknown: the optimal gain is not known. The cumulative reward is shown instead.");
+      if (series.length > first) {
+        notes.push(`${this.shown.size} of ${series.length} agents are shown, at first the ${first} best; the legend switches each on and off.`);
+      }
+      if (this.state.y === "log") {
+        const means = series.filter((one) => this.shown.has(one.agent)).flatMap((one) => one.values[this.state.quantity].mean);
+        const left = means.filter((value) => isNumber(value) && value <= 0).length;
+        if (left) notes.push(`${left.toLocaleString("en")} of the points drawn are zero or negative, and the log axis leaves them out.`);
+      }
+      return notes.join(" ");
+    }
+
+    draw() {
+      const config = {
+        displaylogo: false, displayModeBar: this.isNarrow || printing ? false : "hover",
+        modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+        toImageButtonOptions: { format: "svg", filename: `${this.state.quantity}--${this.chapter.folder}` },
+      };
+      Plotly.react(this.box, this.traces(), this.layout(), config);
+      if (!this.drawn) this.listen();
+      this.box.setAttribute("aria-label", this.quantity.caption);
+      this.figure.querySelector("figcaption").textContent = this.quantity.caption;
+      this.figure.querySelector(".note").textContent = this.notes();
+    }
+
+    listen() {
+      this.drawn = true;
+      const agent = (event) => event.data[event.curveNumber].meta.agent;
+      this.box.on("plotly_legendclick", (event) => { this.toggle(agent(event)); return false; });
+      this.box.on("plotly_legenddoubleclick", (event) => { this.isolate(agent(event)); return false; });
+    }
+  }
+
+  const charts = [...document.querySelectorAll("figure[data-chapter]")].map(
+    (figure) => new Chart(figure, report.chapters[Number(figure.dataset.chapter)]),
+  );
+  const redraw = () => charts.filter((chart) => chart.drawn).forEach((chart) => chart.draw());
+
+  const seen = new IntersectionObserver(
+    (entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => {
+      seen.unobserve(entry.target);
+      const chart = charts.find((one) => one.figure === entry.target);
+      if (!chart.drawn) chart.draw();
+    }),
+    { rootMargin: "400px" },
+  );
+  charts.forEach((chart) => seen.observe(chart.figure));
+
+  let lastWidth = window.innerWidth;
+  let waiting = 0;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth === lastWidth || printing) return; // a phone's address bar changes the height alone
+    lastWidth = window.innerWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(redraw, 120);
+  });
+  darkMode.addEventListener("change", redraw);
+
+  window.addEventListener("beforeprint", () => { printing = true; charts.forEach((chart) => chart.draw()); });
+  window.addEventListener("afterprint", () => { printing = false; redraw(); });
+
+  function sort(header) {
+    const table = header.closest("table");
+    const column = [...header.parentNode.children].indexOf(header);
+    const isAscending = header.getAttribute("aria-sort") !== "ascending";
+    header.parentNode.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
+    header.setAttribute("aria-sort", isAscending ? "ascending" : "descending");
+    const key = (row) => row.children[column].dataset.value ?? row.children[column].textContent;
+    const compare = (a, b) => {
+      const [x, y] = [key(a), key(b)];
+      if (x === "" || y === "") return (x === "") - (y === ""); // what has no number stands last either way
+      const order = Number.isNaN(Number(x) + Number(y)) ? x.localeCompare(y, "en", { numeric: true }) : Number(x) - Number(y);
+      return isAscending ? order : -order;
+    };
+    table.tBodies[0].append(...[...table.tBodies[0].rows].sort(compare));
+  }
+  document.querySelectorAll("th button").forEach((button) => {
+    button.addEventListener("click", () => sort(button.closest("th")));
+  });
+})();
