@@ -46,6 +46,8 @@ _HOME = {
     "learn": "learning.learn",
     "Run": "learning.run",
     "regret_bound": "learning.bound",
+    "run_experiment": "experiments.run",
+    "load_results": "experiments.results",
     "check_env": "learning.check",
     "check_agent": "learning.check",
 }

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -115,17 +116,20 @@ def test_the_files(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "x").iterdir()} == {"spec.toml", "cells", "figures", "report.html"}
 
 
-def test_a_full_disk_leaves_the_old_report(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, data: bytes) -> None:
         path.write_bytes(data[:10])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    (tmp_path / "report.html").write_text("old")
+    results = experiment(tmp_path / "x", envs=ENVS[:1], agents=AGENTS[:1], seeds=1)
+    (results.dir / "report.html").write_text("old")
+    before = sorted(results.dir.iterdir())
     monkeypatch.setattr(write, "write_bytes", full)
     monkeypatch.setattr(write, "chapters", lambda _: [])
     with pytest.raises(RunFileError, match=r"report: cannot write .*report.html \(No space left on device\)"):
-        write_report(replace(results, dir=tmp_path))
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("report.html", "old")]
+        write_report(results)
+    assert (results.dir / "report.html").read_text() == "old"
+    assert sorted(results.dir.iterdir()) == before
 
 
 def test_without_plotly(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +188,7 @@ def test_headings_descend_in_steps_and_buttons_say_their_state(reader: Reader) -
     levels = [int(tag[1]) for tag, _ in reader.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(b <= a + 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert all(b <= a + 1 for a, b in pairwise(levels))
     switches = [attributes for tag, attributes in reader.tags if tag == "button" and "data-set" in attributes]
     assert {attributes["aria-pressed"] for attributes in switches} == {"true", "false"}
     tables = sum(tag == "table" for tag, _ in reader.tags)
@@ -197,7 +201,9 @@ def test_no_address_outside_the_file(reader: Reader) -> None:
     assert all(address.startswith("#") for address in loaded)
     policy = next(a["content"] for tag, a in reader.tags if tag == "meta" and "http-equiv" in a)
     assert policy is not None
-    assert policy.startswith("default-src 'none'")
+    assert re.fullmatch(
+        r"default-src 'none'; script-src 'nonce-\S{20,}'; style-src 'unsafe-inline'; img-src data: blob:", policy
+    )
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------

@@ -33,7 +33,6 @@ from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
 from spanrl.planning.extended import ExtendedPlanner, Plan
 
-
 _COUNTS = ("n", "r_mean", "r_sq", "succ_ptr", "succ", "times")
 
 
@@ -166,8 +165,7 @@ class Learner:
         seen = (state[f"seen.{name}"].tolist() for name in Batch._fields)
         self._seen = {(pair, reward, succ): times for pair, reward, succ, times in zip(*seen, strict=True)}
         if self.episode is not None:
-            plan = Plan(*(state[f"plan.{name}"] for name in Plan._fields))
-            self.plan = plan._replace(gain_bounds=tuple(plan.gain_bounds))
+            self.plan = Plan(*(state[f"plan.{name}"] for name in Plan._fields))
             self._hand = self._by_hand(self.plan) if state["by_hand"] else None
 
     def _plan(self, t: int) -> Plan:

@@ -56,9 +56,7 @@ class Computation:
 
     def _fresh(self) -> Session:
         job = self.job
-        session = Session(
-            self._world, make_agent(job.agent), horizon=job.horizon, seed=job.seed, points=job.points
-        )
+        session = Session(self._world, make_agent(job.agent), horizon=job.horizon, seed=job.seed, points=job.points)
         session.meta["agent"] = job.agent
         return session
 

@@ -78,11 +78,10 @@ class Driver:
         self._tally.note = "looking at what is there …"
         for cell in self._cells:
             self._display.update(self._tally)
-            failure = self._store.failure(cell.folder)
             if self._is_finished(cell):
                 self._outcome.finished += 1
-            elif failure.exists() and not retry_failed:
-                self._outcome.failed[cell.id] = first_line(failure)
+            elif self._store.failure(cell.folder).exists() and not retry_failed:
+                self._outcome.failed[cell.id] = self._store.reason(cell.folder)
             else:
                 begun += self._store.checkpoint(cell.folder).exists()
                 self._queue.append(job_of(cell, self._spec))
@@ -210,12 +209,3 @@ def job_of(cell: Cell, spec: Spec) -> Job:
     """Return the cell as a job."""
     env = cell.env.model or cell.env.id
     return Job(cell.id, cell.folder, env, cell.agent.id, cell.seed, spec.horizon, spec.points)
-
-
-def first_line(path: object) -> str:
-    """Return the first line of a text file, empty where it cannot be read."""
-    try:
-        with open(str(path), encoding="utf-8", errors="replace") as stream:
-            return stream.readline().strip()
-    except OSError:
-        return ""

@@ -28,7 +28,13 @@ class LocalEngine:
     """Up to ``workers`` processes; they are started when there is work for them, and again when they were lost."""
 
     def __init__(
-        self, dir: Path, *, workers: int, plugins: Sequence[str], folders: Sequence[str], checkpoint_every: float  # noqa: A002
+        self,
+        dir: Path,  # noqa: A002
+        *,
+        workers: int,
+        plugins: Sequence[str],
+        folders: Sequence[str],
+        checkpoint_every: float,
     ) -> None:
         """Start nothing yet."""
         self._most = workers

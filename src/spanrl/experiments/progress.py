@@ -162,7 +162,11 @@ def _panel(tally: Tally) -> Any:
     )
     cells = Table.grid(padding=(0, 2))
     for name, (t, last) in list(tally.running.items())[:_SHOWN]:
-        cells.add_row(Text(name, overflow="ellipsis", no_wrap=True), ProgressBar(total=last, completed=t, width=20), Text(f"{t:.2e}"))
+        cells.add_row(
+            Text(name, overflow="ellipsis", no_wrap=True),
+            ProgressBar(total=last, completed=t, width=20),
+            Text(f"{t:.2e}"),
+        )
     hidden = len(tally.running) - _SHOWN
     more = [Text(f"… and {hidden} more", style="dim")] if hidden > 0 else []
     style = "red" if tally.failed else ""

@@ -55,7 +55,8 @@ def run_experiment(
     if outcome.failed:
         first, reason = next(iter(outcome.failed.items()))
         raise CellsFailedError(
-            f"run: {len(outcome.failed)} of {outcome.cells} cells failed, {first} first: {reason} The texts are in {results.dir / 'failed'}.",
+            f"run: {len(outcome.failed)} of {outcome.cells} cells failed, {first} first: {reason}. "
+            f"The texts are in {results.dir / 'failed'}.",
             results,
         )
     return results

@@ -22,12 +22,11 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from spanrl.errors import OptionError, RunFileError
 from spanrl.experiments.lock import Lock
 from spanrl.experiments.spec import Cell, Spec, differences, load_spec
-from spanrl.learning.files import sync_folder, verify, write_files
+from spanrl.learning.files import META_FILE, read_meta, sync_folder, verify, write_files
 from spanrl.learning.snapshot import read_head
 from spanrl.tables import write_bytes
 
@@ -42,20 +41,50 @@ class Store:
         self.dir = Path(os.path.abspath(dir))
         self.lock = Lock(self.dir / "lock")
 
+    def check(self, spec: Spec) -> None:
+        """Refuse a directory that is something else, or of a spec that ``spec`` does not go on with; nothing is touched."""
+        self._check_place()
+        if (self.dir / SPEC_FILE).exists():
+            self._check_spec(load_spec(self.dir / SPEC_FILE), spec)
+
     def open(self, spec: Spec) -> None:
         """Take the lock and make the directory that of ``spec``, or refuse and leave everything as it is."""
-        self._check_place()
-        fresh = not (self.dir / SPEC_FILE).exists()
-        self.dir.mkdir(parents=True, exist_ok=True)
-        self.lock.take()
+        self.check(spec)
         try:
-            if not fresh:
-                self._check_spec(load_spec(self.dir / SPEC_FILE), spec)
-            self._clean()
+            self.dir.mkdir(parents=True, exist_ok=True)
+            self.lock.take()
+        except OSError as error:
+            raise self._unusable(error) from None
+        try:
+            self.check(spec)  # once more: nobody can change it now
+            shutil.rmtree(self.dir / "tmp", ignore_errors=True)
             self.write(SPEC_FILE, spec.to_toml().encode())
+        except OSError as error:
+            self.lock.release()
+            raise self._unusable(error) from None
         except BaseException:
             self.lock.release()
             raise
+
+    def states(self, spec: Spec) -> dict[str, str]:
+        """Return for each cell whether it is finished, failed, begun or waiting; nothing is verified."""
+        states = {}
+        for cell in spec.cells():
+            if self._reaches(cell, spec.horizon):
+                states[cell.id] = "finished"
+            elif self.failure(cell.folder).exists():
+                states[cell.id] = "failed"
+            else:
+                states[cell.id] = "begun" if self.checkpoint(cell.folder).exists() else "waiting"
+        return states
+
+    def reason(self, folder: str) -> str:
+        """Return in one line why a cell failed."""
+        try:
+            with self.failure(folder).open(encoding="utf-8", errors="replace") as stream:
+                return stream.readline().strip()
+        except OSError:
+            return ""
 
     def close(self) -> None:
         """Remove what is half-written and give the lock back."""
@@ -142,13 +171,20 @@ class Store:
             os.rename(file, file.with_name(f"{file.name}.damaged"))
         return target if target.exists() else target.with_name(f"{target.name}.damaged")
 
+    def _reaches(self, cell: Cell, horizon: int) -> bool:
+        try:
+            return int(read_meta(self.cell_folder(cell.folder) / META_FILE)["spec"]["horizon"]) == horizon
+        except RunFileError:
+            return False
+
+    def _unusable(self, error: OSError) -> OptionError:
+        return OptionError(f"run: {self.dir} cannot be used ({error.strerror or error}). Give another --out.")
+
     def _check_place(self) -> None:
         try:
             occupied = self.dir.exists() and not (self.dir / SPEC_FILE).exists() and _is_occupied(self.dir)
         except OSError as error:
-            raise OptionError(
-                f"run: {self.dir} cannot be used ({error.strerror or error}). Give another --out."
-            ) from None
+            raise self._unusable(error) from None
         if occupied:
             raise OptionError(
                 f"run: {self.dir} is no experiment of ours and not an empty folder. Give a new folder to --out."
@@ -161,9 +197,6 @@ class Store:
                 f"run: {self.dir} holds another experiment: {'; '.join(found)}. Seeds, entries and a longer horizon may be added; "
                 "for anything else give another --out."
             )
-
-    def _clean(self) -> None:
-        shutil.rmtree(self.dir / "tmp", ignore_errors=True)
 
 
 def _is_occupied(folder: Path) -> bool:
@@ -178,18 +211,3 @@ def _free(path: Path) -> Path:
             return path
         path = path.with_name(f"{path.name.split('~')[0]}~{number}")
     raise RunFileError(f"set-aside: {path} is full. Remove it.")
-
-
-def describe(store: Store, spec: Spec) -> dict[str, Any]:
-    """Return how many cells are finished, failed, begun and waiting, and which; nothing is verified."""
-    states: dict[str, str] = {}
-    for cell in spec.cells():
-        if (store.cell_folder(cell.folder) / "meta.json").exists():
-            states[cell.id] = "finished"
-        elif store.failure(cell.folder).exists():
-            states[cell.id] = "failed"
-        elif store.checkpoint(cell.folder).exists():
-            states[cell.id] = "begun"
-        else:
-            states[cell.id] = "waiting"
-    return states

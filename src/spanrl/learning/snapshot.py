@@ -34,7 +34,7 @@ State = dict[str, Any]
 
 def pack(state: Mapping[str, Any]) -> bytes:
     """Return ``state`` as bytes."""
-    arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+    arrays: dict[str, Any] = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
     odd = next((name for name, value in arrays.items() if value.dtype.hasobject), None)
     if odd is not None:
         raise InputError(f"checkpoint: {odd!r} must be an array of numbers; got one of objects.")

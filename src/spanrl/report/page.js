@@ -15,7 +15,8 @@
   const isPositive = (value) => isNumber(value) && value > 0;
   // plotly reads a little HTML in its texts, formulas between dollars and %{templates}: names must come through as they are
   const literal = (text) => text.replace(/[&<>$%]/g, (letter) => `&#${letter.charCodeAt(0)};`);
-  const shortened = (text, longest) => (text.length > longest ? text.slice(0, longest - 1) + "…" : text);
+  // in the middle: names of one family differ at their ends
+  const shortened = (text) => (text.length > 30 ? `${text.slice(0, 15)}…${text.slice(-14)}` : text);
   const colour = (agent) => theme().colours[agent % theme().colours.length];
   const dash = (agent) => DASHES[Math.floor(agent / report.colours.length) % DASHES.length];
   const translucent = (hex) => hex + (theme() === DARK ? "33" : "26");
@@ -124,7 +125,7 @@
         y: this.state.y === "log" ? mean.map((value) => (isPositive(value) ? value : null)) : mean,
         customdata: one.t.map((t, i) => [t.toLocaleString("en"), written(mean[i]), range(i)]),
         type: "scatter", mode: "lines", line: { color: colour(one.agent), width: 2, dash: dash(one.agent) },
-        name: literal(shortened(label, 30)),
+        name: literal(shortened(label)),
         meta: { agent: one.agent, label: literal(label) },
         visible: this.shown.has(one.agent) ? true : "legendonly",
         hovertemplate: "<b>%{meta.label}</b><br>t = %{customdata[0]}<br>mean %{customdata[1]}<br>%{customdata[2]}<extra></extra>",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -38,6 +39,7 @@ def page(results: Results, chapters: Sequence[Chapter]) -> str:
     agents = display_names(results.agents)
     return Template(_part("page.html")).substitute(
         version=__version__,
+        nonce=secrets.token_urlsafe(16),  # the browser runs our two scripts and no other
         title=escape(one_line(results.name)),
         css=_part("page.css"),
         js=_part("page.js"),

@@ -1,0 +1,106 @@
+"""The command ``spanrl``: parse, call the public functions, print, exit code. Nothing is computed here.
+
+Exit codes: 0 done; 1 work failed (cells, not converged, …); 2 wrong input; 130 interrupted. Errors are one line on standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from spanrl import __version__
+from spanrl.cli import experiments, learning, models
+from spanrl.cli.output import Settings
+from spanrl.errors import InputError, SpanrlError
+
+app = typer.Typer(
+    name="spanrl",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Average-reward Markov decision processes with a bound on the bias span.",
+    epilog="Exit codes: 0 done, 1 work failed, 2 wrong input, 130 interrupted. NO_COLOR switches colours off.",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"spanrl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version)
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No messages or progress on standard error. May stand anywhere.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error. May stand anywhere.")] = False,
+) -> None:
+    """Take the options that stand before the command; main() has acted on them already."""
+
+
+for _name, _command in (
+    ("list", models.list_),
+    ("analyse", models.analyse),
+    ("plan", models.plan),
+    ("learn", learning.learn),
+    ("run", experiments.run),
+    ("status", experiments.status),
+    ("report", experiments.report),
+):
+    app.command(_name)(_command)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    Settings.quiet = "--quiet" in arguments
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # ∞ and g⁺ where the encoding has none
+    try:
+        code = app(
+            [word for word in arguments if word not in ("--debug", "--quiet")],
+            prog_name="spanrl",
+            standalone_mode=False,
+        )
+        if sys.stdout is not None:  # None where it was closed before we started
+            sys.stdout.flush()
+        return _fail("interrupted.", 130) if code == 130 else int(code or 0)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted.", 130)
+    except (BrokenPipeError, SystemExit):
+        # the reader, such as head, has seen enough; the libraries we print with leave on their own then
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if debug:
+            raise
+        if isinstance(error, SpanrlError):
+            return _fail(str(error), 2 if isinstance(error, InputError) else 1)
+        return _other_error(error)
+
+
+def _other_error(error: Exception) -> int:
+    """Report an error that is not ours: wrong usage (the command-line library has moved its classes between versions), or a fault."""
+    message = getattr(error, "format_message", None)
+    if message is None:
+        what = f"{error.strerror}" if isinstance(error, OSError) else f"internal error, {type(error).__name__}: {error}"
+        return _fail(f"{what}. Run again with --debug for the traceback.", 1)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(message())
+        return 0
+    return _fail(f"{message()} Try 'spanrl --help'.", 2)
+
+
+def _fail(message: str, code: int) -> int:
+    """Print one line on standard error and return the exit code."""
+    print(f"spanrl: {' '.join(message.split())}", file=sys.stderr)
+    return code

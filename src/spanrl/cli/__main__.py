@@ -1,0 +1,7 @@
+"""``python -m spanrl.cli``."""
+
+import sys
+
+from spanrl.cli import main
+
+sys.exit(main())

@@ -1,0 +1,203 @@
+"""The commands about experiments: run, status, report."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spanrl.cli.output import Json, Settings, print_json, show, to_number
+from spanrl.cli.output import table as new_table
+from spanrl.errors import OptionError
+
+if TYPE_CHECKING:
+    from spanrl.experiments.driver import Outcome
+    from spanrl.experiments.spec import Cell, Spec
+
+_LISTED = 20
+_STATES = ("finished", "begun", "waiting", "failed")
+
+Directory = Annotated[str, typer.Argument(metavar="DIR", help="Directory of an experiment.", show_default=False)]
+
+
+def run(
+    spec: Annotated[
+        str,
+        typer.Argument(
+            metavar="SPEC",
+            help="A TOML file, or the name of a shipped experiment (spanrl list experiments).",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(metavar="DIR", help="Where the results go; an unfinished experiment there is gone on with."),
+    ],
+    workers: Annotated[
+        str, typer.Option(metavar="N", help="Worker processes; as many as there are processors where left out.")
+    ] = "",
+    ray: Annotated[
+        str, typer.Option(metavar="auto|ADDRESS", help="Compute on a Ray cluster instead of this machine alone.")
+    ] = "",
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Only cells whose id contains it; * is any text. May be given again."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the cells and an estimate of the time; compute and write nothing.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Also compute the cells that have failed before.")
+    ] = False,
+    checkpoint_every: Annotated[
+        str, typer.Option(metavar="SECONDS", help="Time between two checkpoints of a cell.")
+    ] = "30",
+) -> None:
+    """Run an experiment: environments × agents × seeds. The same command goes on after a kill; nothing is lost or computed twice."""
+    from spanrl.experiments.run import drive
+    from spanrl.experiments.spec import read_spec
+
+    seconds = to_number("run", "--checkpoint-every", checkpoint_every)
+    count = to_number("run", "--workers", workers) if workers else None
+    if ray and workers:
+        raise OptionError("run: --workers is for this machine, --ray for a cluster. Give one of them.")
+    chosen = read_spec(spec)
+    if dry_run:
+        _dry_run(chosen, out, count, only or [])
+        return
+    outcome = drive(
+        chosen,
+        out=out,
+        engine="ray" if ray else "local",
+        workers=count,  # type: ignore[arg-type]  # drive says what a whole number is
+        address=ray or None,
+        only=only or [],
+        retry_failed=retry_failed,
+        checkpoint_every=seconds,
+        show=not Settings.quiet,
+    )
+    _finish(outcome, out)
+
+
+def _finish(outcome: Outcome, out: str) -> None:
+    """Print what came of it, and leave with the exit code that says so."""
+    from spanrl.experiments.results import load_results
+
+    if outcome.interrupted:
+        print(
+            f"spanrl: {outcome.finished} of {outcome.cells} cells are finished. The same command goes on.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130)
+    if not Settings.quiet:
+        print(load_results(out))
+        print(f"\n{outcome.finished} of {outcome.cells} cells finished in {out}. Next: spanrl report {out}")
+    if outcome.failed:
+        for name, reason in list(outcome.failed.items())[:_LISTED]:
+            print(f"spanrl: {name} failed: {reason}", file=sys.stderr)
+        hidden = len(outcome.failed) - _LISTED
+        more = f" ({hidden} more are not listed)" if hidden > 0 else ""
+        print(
+            f"spanrl: {len(outcome.failed)} of {outcome.cells} cells failed{more}; the texts are in {Path(out) / 'failed'}. "
+            "--retry-failed computes them again.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(1)
+
+
+def _dry_run(spec: Spec, out: str, workers: float | None, only: list[str]) -> None:
+    """Print every cell with its state, and about how long the rest will take."""
+    from spanrl.experiments.estimate import estimate
+    from spanrl.experiments.progress import clock
+    from spanrl.experiments.run import n_workers, select
+    from spanrl.experiments.store import Store
+
+    cells = select(spec.cells(), only)
+    count = n_workers(workers, len(cells))  # type: ignore[arg-type]
+    store = Store(out)
+    store.check(spec)
+    states = store.states(spec)
+    for cell in cells:
+        print(f"{states[cell.id]:<10}{cell.id}")
+    todo: list[Cell] = [cell for cell in cells if states[cell.id] in ("begun", "waiting")]
+    if not Settings.quiet and todo:
+        print("spanrl: trying each kind of cell for a moment …", file=sys.stderr)
+    each = estimate(spec, store, todo)
+    total = sum(
+        each[cell.env.id, cell.agent.id] * (1 - (store.checkpoint_time(cell.folder) or 0) / spec.horizon)
+        for cell in todo
+    )
+    longest = max(each.values(), default=0.0)
+    print(
+        f"{len(cells)} cells, {len(todo)} to compute: about {clock(max(total / count, longest))} with {count} workers "
+        f"({total:.3g} s of computing)."
+    )
+
+
+def status(directory: Directory, as_json: Json = False) -> None:
+    """Show how far an experiment is, whether it runs or not."""
+    from spanrl.experiments.spec import load_spec
+    from spanrl.experiments.store import SPEC_FILE, Store
+
+    store = Store(directory)
+    if not (store.dir / SPEC_FILE).is_file():
+        raise OptionError(
+            f"status: {directory} is no experiment, it has no {SPEC_FILE}. Give the directory of spanrl run."
+        )
+    spec = load_spec(store.dir / SPEC_FILE)
+    states, driver = store.states(spec), store.lock.holder()
+    counts = Counter(states.values())
+    steps = {cell.id: store.checkpoint_time(cell.folder) for cell in spec.cells() if states[cell.id] == "begun"}
+    failed = {cell.id: store.reason(cell.folder) for cell in spec.cells() if states[cell.id] == "failed"}
+    if as_json:
+        content: dict[str, Any] = {
+            "name": spec.name, "horizon": spec.horizon, "cells": len(states), "running": driver is not None,
+            **{state: counts[state] for state in _STATES},
+        }  # fmt: skip
+        print_json({**content, "steps": steps, "failures": failed})
+        return
+    told = f"process {driver['pid']} on {driver['host']}" if driver else "yes"
+    summary = new_table(spec.name, "")
+    for row in (
+        ("horizon", f"{spec.horizon:,}"),
+        ("running", told if driver is not None else "no"),
+        ("cells", f"{len(states):,}"),
+        *((state, f"{counts[state]:,}") for state in _STATES),
+    ):
+        summary.add_row(*row)
+    show(summary)
+    table = new_table("environment", "agent", *_STATES)
+    per = Counter((cell.env.id, cell.agent.id, states[cell.id]) for cell in spec.cells())
+    for env in spec.envs:
+        for agent in spec.agents:
+            table.add_row(env.id, agent.id, *(str(per[env.id, agent.id, state] or "") for state in _STATES))
+    show(table)
+    _show_some("begun", {name: f"{t or 0:,} of {spec.horizon:,} steps" for name, t in steps.items()})
+    _show_some("failed", failed)
+
+
+def _show_some(title: str, lines: dict[str, str]) -> None:
+    """Print the first of some cells with a word on each."""
+    if not lines:
+        return
+    table = new_table(title, "")
+    for name, text in list(lines.items())[:_LISTED]:
+        table.add_row(name, text)
+    show(table)
+    if len(lines) > _LISTED:
+        print(f"… {len(lines) - _LISTED} more; --json shows all.")
+
+
+def report(directory: Directory) -> None:
+    """Write figures (PNG, PDF) and one self-contained report.html of the results in a directory."""
+    from spanrl.experiments.results import load_results
+    from spanrl.report.write import write_report
+
+    results = load_results(directory)
+    if not Settings.quiet:
+        print(f"spanrl: drawing {len(results.envs)} environments × {len(results.agents)} agents …", file=sys.stderr)
+    page = write_report(results)
+    print(f"{page}\n{page.parent / 'figures'}")

@@ -1,0 +1,120 @@
+"""The command learn."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spanrl.cli.output import MODEL_HELP, Json, compiling, number, on_terminal, print_json, show, to_number
+from spanrl.cli.output import table as new_table
+from spanrl.errors import OptionError
+
+
+def learn(
+    env: Annotated[str, typer.Argument(metavar="ENV", help=MODEL_HELP, show_default=False)],
+    agent: Annotated[
+        str, typer.Argument(metavar="AGENT", help="An agent, such as ucrl or 'scal[span_bound=5]'.", show_default=False)
+    ],
+    horizon: Annotated[str, typer.Option(help="Number of steps, such as 1e6.")] = "1e6",
+    seed: Annotated[
+        str, typer.Option(help="Seed of the environment and the agent: the same seed, the same run.")
+    ] = "0",
+    points: Annotated[str, typer.Option(help="Measurement times a decade of steps.")] = "100",
+    out: Annotated[
+        str, typer.Option(metavar="DIR", help="Write the run to a new folder: two Parquet tables and meta.json.")
+    ] = "",
+    plot: Annotated[
+        str, typer.Option(metavar="FILE", help="Write a figure of regret and span: .png, .pdf or .svg.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Let an agent learn in an environment it does not know, and show its regret."""
+    from spanrl.agents.registry import make_agent
+    from spanrl.learning.files import check_free
+    from spanrl.learning.learn import learn as run_agent
+    from spanrl.learning.worlds import as_world
+
+    steps, per_decade = to_number("learn", "--horizon", horizon), to_number("learn", "--points", points)
+    whole_seed = _to_seed(seed)
+    world, chosen = as_world(env).env, make_agent(agent)
+    if out:
+        check_free(out)
+    if plot:
+        _check_figure(plot)
+    with compiling("learn", 30):
+        result = run_agent(world, chosen, horizon=steps, seed=whole_seed, points=per_decade, progress=on_terminal())
+    if out:
+        result.save(out)
+    if plot:
+        from spanrl.report.figures import plot_learning
+
+        plot_learning(result).savefig(plot)
+    if as_json:
+        print_json({name: getattr(result, name) for name in result.__dataclass_fields__})
+    else:
+        _show_run(result, out, plot)
+    if result.interrupted:
+        raise typer.Exit(130)
+
+
+def _show_run(run: Any, out: str, plot: str) -> None:
+    """Print the summary of a run and a few rows of its curve."""
+    meta, seconds = run.meta, run.meta["seconds"]
+    done = int(run.t[-1]) if run.t.size else 0
+    table = new_table(f"{meta['agent']} on {meta['env']}", "")
+    rows = [
+        ("steps", f"{done:,}" + (f" of {meta['horizon']:,}: interrupted" if run.interrupted else "")),
+        ("seed", str(meta["seed"])),
+        ("optimal gain g*", number(meta["gain"], "not known")),
+    ]
+    if done:
+        rows += [
+            ("average reward", f"{run.reward[-1] / done:.6g}"),
+            ("regret", f"{run.regret[-1]:.6g}"),
+            ("pseudo-regret", f"{run.pseudo_regret[-1]:.6g}"),
+            ("episodes", f"{run.n_episodes[-1]:,}"),
+            ("span of the optimistic bias", f"{run.span[-1]:.6g}"),
+        ]
+    busy = seconds["planning"] + seconds["simulating"]
+    rows += [("seconds", f"{busy:.3g}"), ("of which planning", f"{seconds['planning']:.3g}")]
+    if busy > 0:
+        rows.append(("steps a second", f"{done / busy:,.0f}"))
+    rows += [(what, where) for what, where in (("written to", out), ("figure", plot)) if where]
+    for row in rows:
+        table.add_row(*row)
+    show(table)
+    powers = [i for i, t in enumerate(run.t) if t >= 10 and math.log10(t).is_integer()]
+    if powers:
+        curve = new_table("t", "regret", "pseudo-regret", "episodes", "span")
+        for i in powers:
+            curve.add_row(
+                f"{run.t[i]:,}",
+                f"{run.regret[i]:.5g}",
+                f"{run.pseudo_regret[i]:.5g}",
+                f"{run.n_episodes[i]:,}",
+                f"{run.span[i]:.4g}",
+            )
+        show(curve)
+
+
+def _check_figure(path: str) -> None:
+    """Refuse a figure that could not be written, before the work begins."""
+    from spanrl.axes import new_axes
+
+    where = Path(path)
+    if where.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise OptionError(f"learn: --plot must end in .png, .pdf or .svg; got {path!r}.")
+    if not where.parent.is_dir() or where.is_dir():
+        raise OptionError(f"learn: --plot must be a file in a folder that exists; got {path!r}.")
+    new_axes()
+
+
+def _to_seed(text: str) -> int:
+    """Return a seed: exactly where it is written as an integer, and 1e3 is one, too."""
+    try:
+        return int(float(text)) if "e" in text.lower() and float(text).is_integer() else int(text)
+    except (ValueError, OverflowError):
+        raise OptionError(f"learn: --seed must be a whole number ≥ 0; got {text!r}.") from None

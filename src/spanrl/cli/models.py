@@ -1,0 +1,217 @@
+"""The commands about things that are known: list, analyse, plan."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spanrl.cli.output import MODEL_HELP, Json, compiling, number, on_terminal, print_json, show, to_number
+from spanrl.cli.output import table as new_table
+from spanrl.errors import ModelError, OptionError
+
+if TYPE_CHECKING:
+    from spanrl.models.bounded import BoundedMDP
+    from spanrl.models.mdp import MDP
+
+_SHOWN = 40
+ModelText = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, show_default=False)]
+
+
+def list_(
+    what: Annotated[
+        str, typer.Argument(help="What to list: envs, agents or experiments; all where left out.", show_default=False)
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """List what can be used by name: environments and agents with their parameters, and experiments."""
+    from spanrl import names
+    from spanrl.agents.registry import list_agents
+    from spanrl.envs.registry import list_envs
+    from spanrl.experiments.shipped import list_experiments
+
+    kinds: dict[str, tuple[str, Callable[[], Sequence[Any]]]] = {
+        "envs": ("environment", list_envs),
+        "agents": ("agent", list_agents),
+        "experiments": ("experiment", list_experiments),
+    }
+    if what and what not in kinds:
+        raise names.unknown("list", "kind of thing", what, kinds)
+    chosen = {kind: kinds[kind] for kind in ([what] if what else kinds)}
+    if as_json:
+        print_json({kind: [_described(entry) for entry in entries()] for kind, (_, entries) in chosen.items()})
+        return
+    for title, entries in chosen.values():
+        with_parameters = title != "experiment"
+        table = new_table(title, *(["parameters (default)"] if with_parameters else []), "what it is")
+        for entry in entries():
+            given = [
+                key if one.default is None else f"{key}={names.format_value(one.default)}"
+                for key, one in (entry.parameters if with_parameters else {}).items()
+            ]
+            table.add_row(entry.name, *([", ".join(given) or "–"] if with_parameters else []), entry.summary)
+        show(table)
+
+
+def _described(entry: Any) -> dict[str, Any]:
+    """Return what JSON shows of an environment, an agent or an experiment."""
+    out = {name: getattr(entry, name) for name in ("name", "summary", "source") if hasattr(entry, name)}
+    if hasattr(entry, "parameters"):
+        out["parameters"] = {key: one.default for key, one in entry.parameters.items()}
+    return out
+
+
+def analyse(
+    model: ModelText,
+    diameter: Annotated[
+        str, typer.Option(help="auto (small models), yes or no: the diameter takes one shortest-path problem a state.")
+    ] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Show what a known model is: communication class, optimal gain, bias span, diameter, optimal policy."""
+    from spanrl.models.mdp import MDP
+
+    wanted: dict[str, str | bool] = {"auto": "auto", "yes": True, "no": False}
+    if diameter not in wanted:
+        raise OptionError(f"analyse: --diameter must be auto, yes or no; got {diameter!r}.")
+    mdp = _load(model)
+    if not isinstance(mdp, MDP):
+        raise ModelError(
+            f"analyse: {model} is a bounded model, which is a set of MDPs; analyse takes one MDP. Use plan."
+        )
+    from spanrl.planning.analyse import analyse as compute
+
+    with compiling("analyse"):
+        result = compute(mdp, diameter=wanted[diameter], progress=on_terminal())
+    if as_json:
+        print_json(
+            {**{name: getattr(result, name) for name in result.__dataclass_fields__}, "policy": result.policy.probs}
+        )
+        return
+    table = new_table(model, "")
+    for label, value in (
+        ("states", result.n_states),
+        ("actions", result.n_actions),
+        ("pairs", result.n_pairs),
+        ("successors of a pair, at most", result.max_support),
+        ("class", result.classification),
+        (
+            "optimal gain g*",
+            number(
+                result.gain,
+                "differs between states" if result.span is None else f"{result.gains[0]:.9g} from every state",
+            ),
+        ),
+        ("span of the optimal bias sp(h*)", number(result.span, "–")),
+        ("diameter D", number(result.diameter, "not computed (--diameter yes)")),
+    ):
+        table.add_row(label, str(value))
+    show(table)
+    columns = {"optimal action": [result.policy.describe(s) for s in range(min(mdp.n_states, _SHOWN))]}
+    if result.span is None:
+        columns["gain"] = [f"{g:.6g}" for g in result.gains[:_SHOWN]]
+    columns["bias"] = [f"{h:.6g}" for h in result.bias[:_SHOWN]]
+    _show_states(mdp, columns)
+
+
+def plan(
+    model: ModelText,
+    span_bound: Annotated[
+        str, typer.Option("--span-bound", help="Bound c on the span of the bias, a number ≥ 0 or inf.")
+    ] = "inf",
+    tol: Annotated[str, typer.Option(help="Width of the certified gain interval at which to stop.")] = "1e-6",
+    sense: Annotated[
+        str, typer.Option(help="For bounded models: optimistic (best model) or pessimistic (worst model).")
+    ] = "optimistic",
+    method: Annotated[
+        str, typer.Option(help="auto, value-iteration, modified-policy-iteration or policy-iteration.")
+    ] = "auto",
+    policy: Annotated[str, typer.Option(help="In truncated states: mixture (the paper) or greedy.")] = "mixture",
+    max_sweeps: Annotated[str, typer.Option(help="Give up after so many sweeps.")] = "1e7",
+    as_json: Json = False,
+) -> None:
+    """Solve a model, with or without a bound on the bias span, and show the policy with its certified gain."""
+    bound, width, most = (
+        to_number("plan", "--span-bound", span_bound),
+        to_number("plan", "--tol", tol),
+        to_number("plan", "--max-sweeps", max_sweeps),
+    )
+    if not 1 <= most < math.inf or most != int(most):
+        raise OptionError(f"plan: --max-sweeps must be a whole number ≥ 1; got {max_sweeps}.")
+    loaded = _load(model)
+    from spanrl.planning.solve import check_options, solve
+
+    check_options(loaded, bound, width, sense, method, policy=policy)
+    with compiling("plan"):
+        solution = solve(
+            loaded, span_bound=bound, tol=width, sense=sense, method=method, policy=policy, max_sweeps=int(most)
+        )
+    if as_json:
+        fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__ if not name.startswith("_")}
+        chain, reward = solution.optimistic
+        chain = chain.tocoo()
+        extended = {
+            "transitions": [
+                [int(s), int(t), float(p)] for s, t, p in zip(chain.row, chain.col, chain.data, strict=True)
+            ],
+            "reward": reward,
+        }
+        print_json({**fields, "policy": solution.policy.probs, "optimistic": extended})
+        return
+    table = new_table(model, "")
+    low, high = solution.gain_bounds
+    for label, value in (
+        ("span bound c", number(bound, "–")),
+        ("gain g⁺", f"{solution.gain:.9g}"),
+        ("certified in", f"[{low:.9g}, {high:.9g}]"),
+        ("span of the bias", f"{solution.span:.9g}"),
+        ("truncated states", f"{int(solution.truncated.sum())} of {solution.truncated.size}"),
+        (
+            "feasible",
+            "yes"
+            if solution.feasible
+            else "no: the gain is an upper bound; the policy may have another gain and a span above c",
+        ),
+        ("policy", "deterministic" if solution.policy.is_deterministic else "randomised"),
+        ("sweeps", solution.sweeps),
+    ):
+        table.add_row(label, str(value))
+    show(table)
+    shown = range(min(loaded.n_states, _SHOWN))
+    _show_states(
+        loaded,
+        {
+            "action": [solution.policy.describe(s) for s in shown],
+            "bias": [f"{h:.6g}" for h in solution.bias[:_SHOWN]],
+            "truncated": ["yes" if t else "" for t in solution.truncated[:_SHOWN]],
+        },
+    )
+
+
+def _load(text: str) -> MDP | BoundedMDP:
+    """Return the model of a saved file or a named environment."""
+    path = Path(text)
+    if path.suffix == ".npz" or path.is_file() or "/" in text or os.sep in text:
+        from spanrl.models import files
+        from spanrl.models.bounded import BoundedMDP
+        from spanrl.models.mdp import MDP
+
+        return BoundedMDP.load(path) if files.kind_of(path) == "bounded" else MDP.load(path)
+    from spanrl.envs.registry import make
+
+    return make(text).mdp
+
+
+def _show_states(model: MDP | BoundedMDP, columns: dict[str, list[str]]) -> None:
+    """Print one row a state, the first ones only where there are many."""
+    table = new_table("state", *columns)
+    names = getattr(model, "state_names", None)
+    for s, row in enumerate(zip(*columns.values(), strict=True)):
+        table.add_row(names[s] if names else str(s), *row)
+    show(table)
+    if model.n_states > _SHOWN:
+        print(f"… {model.n_states - _SHOWN} more states; --json shows all.")

@@ -1,0 +1,96 @@
+"""What the commands share: settings, numbers read from text, tables and JSON on standard output."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from spanrl.errors import OptionError
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+MODEL_HELP = "An environment, such as two-state or 'three-state[delta=0.01]', or the path of a saved .npz model."
+
+
+class Settings:
+    """Options that may stand anywhere on the command line."""
+
+    quiet = False
+
+
+@contextmanager
+def compiling(task: str, seconds: int = 10) -> Iterator[None]:
+    """Say that the first run of a task compiles, where it does; remember that it has."""
+    from spanrl.kernels.cache import cache_dir, is_compiled, mark_compiled
+
+    if not Settings.quiet and not is_compiled(task):
+        kept = (
+            "once"
+            if cache_dir()
+            else "each time, as the cache cannot be written: set NUMBA_CACHE_DIR to a writable folder"
+        )
+        print(f"spanrl: compiling for first use, about {seconds} seconds, {kept} …", file=sys.stderr, flush=True)
+    yield
+    mark_compiled(task)
+
+
+def on_terminal() -> bool:
+    """Tell whether somebody looks at standard error and wants to be told."""
+    return sys.stderr.isatty() and not Settings.quiet
+
+
+def to_number(who: str, option: str, text: str) -> float:
+    """Return a number that stands in an option."""
+    try:
+        return float(text)
+    except ValueError:
+        raise OptionError(f"{who}: {option} must be a number such as 0.75, 1e7 or inf; got {text!r}.") from None
+
+
+def number(value: float | None, missing: str) -> str:
+    """Return a number as it is shown; ``missing`` where there is none."""
+    if value is None:
+        return missing
+    return "∞" if value == math.inf else f"{value:.9g}"
+
+
+def _plain(value: Any) -> Any:
+    """Turn arrays and special numbers into what JSON has: ∞ as "inf", NaN as null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print one JSON object."""
+    print(json.dumps(_plain(value), allow_nan=False))
+
+
+def table(*columns: str) -> Any:
+    """Return an empty table."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    out = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for i, column in enumerate(columns):
+        out.add_column(Text(column), overflow="fold", no_wrap=i == 0)
+    return out
+
+
+def show(content: Any) -> None:
+    """Print a table."""
+    from rich.console import Console
+
+    Console(highlight=False, markup=False, emoji=False).print(content)
