@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from backups import box_rows, plain_rows, truncation_rows
+from experiments import report_rows, runner_rows
 from harness import Row, report
 from solving import accelerator_rows, domain_rows, start_rows
 
@@ -23,7 +24,7 @@ def main() -> None:
     rows: list[Row] = []
     planning = (plain_rows, box_rows, truncation_rows, accelerator_rows, domain_rows, start_rows)
     learning = (three_state_rows, knight_quest_rows, learning_accelerator_rows, large_rows)
-    for part in (*planning, *learning):
+    for part in (*planning, *learning, runner_rows, report_rows):
         print(f"measuring {part.__name__.removesuffix('_rows')} …", flush=True)
         rows += part(smoke)
     folder = Path(tempfile.mkdtemp()) if smoke else Path(__file__).parent

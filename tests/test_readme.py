@@ -10,7 +10,8 @@ import pytest
 from spanrl.cli import main
 
 README = Path(__file__).parents[1] / "README.md"
-SLIPS = README.parent / "docs" / "slips.md"
+DOCS = README.parent / "docs"
+SLIPS, EXPERIMENTS = DOCS / "slips.md", DOCS / "experiments.md"
 
 
 def commands():
@@ -23,16 +24,18 @@ def commands():
                 yield command, [line.strip() for line in shown.splitlines() if line.strip() not in ("", "…")]
 
 
-@pytest.mark.parametrize("page", [README, SLIPS], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, SLIPS, EXPERIMENTS], ids=lambda page: page.name)
 def test_python_examples(page):
     failed, attempted = doctest.testfile(str(page), module_relative=False)
     assert failed == 0
     assert attempted > 10
 
 
-@pytest.mark.parametrize(("command", "shown"), list(commands()))
-def test_commands_print_what_is_shown(command, shown, capsys):
-    assert main(shlex.split(command)[1:]) == 0
-    printed = {line.strip() for line in capsys.readouterr().out.splitlines()}
-    assert shown
-    assert set(shown) <= printed
+def test_commands_print_what_is_shown(capsys, tmp_path, monkeypatch):
+    """In their order, in an empty directory, as a newcomer would type them."""
+    monkeypatch.chdir(tmp_path)
+    for command, shown in commands():
+        assert main(shlex.split(command)[1:]) == 0, command
+        printed = {line.strip() for line in capsys.readouterr().out.splitlines()}
+        assert set(shown) <= printed, command
+    assert (tmp_path / "results" / "report.html").is_file()

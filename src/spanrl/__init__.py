@@ -48,6 +48,7 @@ _HOME = {
     "regret_bound": "learning.bound",
     "run_experiment": "experiments.run",
     "load_results": "experiments.results",
+    "Results": "experiments.results",
     "check_env": "learning.check",
     "check_agent": "learning.check",
 }

@@ -109,12 +109,13 @@ def write_csv(path: Path, table: Any) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` and wait until it is on the disk."""
+def write_bytes(path: Path, data: bytes, *, wait: bool = True) -> None:
+    """Write ``data`` to ``path`` and, unless told otherwise, wait until it is on the disk."""
     with path.open("wb") as stream:
         stream.write(data)
         stream.flush()
-        os.fsync(stream.fileno())
+        if wait:
+            os.fsync(stream.fileno())
 
 
 def _read(path: Path) -> bytes:

@@ -45,7 +45,7 @@ def visit(browser: Any) -> Open:
 
     @contextmanager
     def opened(path: Path, *, width: int = 1280, height: int = 900, **options: Any) -> Iterator[Any]:
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce", **options)
         tab = context.new_page()
         noises: list[str] = []
         tab.on("console", lambda message: noises.append(f"console: {message.text}"))
@@ -118,10 +118,10 @@ def bands(tab: Any) -> int:
     return int(ask(tab, "chart.data.filter((one) => one.meta.isBand).length"))
 
 
-def click_legend(tab: Any, name: str, **options: Any) -> None:
+def click_legend(tab: Any, name: str, times: int = 1) -> None:
     entry = tab.locator(f"{CHART} .legend .traces", has_text=re.compile(rf"^{name}$"))
     box = entry.locator(".legendtoggle").bounding_box()
-    tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, **options)
+    tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, click_count=times)
 
 
 def test_the_axes_switch(report: Path, visit: Open) -> None:
@@ -189,6 +189,7 @@ def test_agents_switch_by_the_legend_and_all_at_once(report: Path, visit: Open) 
         assert bands(tab) == 2
         press(tab, "quantity", "n_episodes")
         assert lines(tab)["ucrl"] == "legendonly"
+        tab.wait_for_timeout(350)  # else it is a double click
         click_legend(tab, "ucrl")
         until(tab, "chart.data.every((one) => one.visible !== 'legendonly')")
         tab.click(f"{figure} button[data-show='none']")
@@ -197,11 +198,14 @@ def test_agents_switch_by_the_legend_and_all_at_once(report: Path, visit: Open) 
         assert set(lines(tab).values()) == {True}
 
 
-def test_a_double_click_on_the_legend_isolates(report: Path, visit: Open) -> None:
+def test_a_double_click_on_the_legend_isolates_and_brings_back(report: Path, visit: Open) -> None:
     with visit(report) as tab:
-        click_legend(tab, "SCAL", click_count=2)
-        until(tab, "chart.data.some((one) => one.visible === 'legendonly')")
+        click_legend(tab, "SCAL", times=2)
+        until(tab, "chart.data.filter((one) => one.visible === 'legendonly').length === 2")
         assert lines(tab) == {"SCAL": True, "ucrl": "legendonly", "UCRL2": "legendonly"}
+        tab.wait_for_timeout(350)
+        click_legend(tab, "SCAL", times=2)
+        until(tab, "chart.data.every((one) => one.visible !== 'legendonly')")
 
 
 def test_bands_go_and_come(report: Path, visit: Open) -> None:

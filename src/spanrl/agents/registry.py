@@ -76,25 +76,33 @@ def make_agent(name: str, /, **given: Any) -> Agent:
     >>> make_agent("scal[span_bound=5]") == make_agent("scal", span_bound=5)
     True
     """
-    bare, given = parameters.split("make_agent", name, given)
-    if bare not in _ENTRIES:
-        raise names.unknown("make_agent", "agent", bare, _ENTRIES)
-    entry = _ENTRIES[bare]
-    agent = entry.load()(**parameters.values(bare, entry.parameters, given))
+    entry, values = _looked_up(name, given)
+    agent = entry.load()(**values)
     if not isinstance(agent, Agent):
         raise OptionError(
-            f"{bare}: the factory must return an agent with start(info, rng); got {type(agent).__name__}."
+            f"{entry.name}: the factory must return an agent with start(info, rng); got {type(agent).__name__}."
         )
     return agent
 
 
-def agent_id(agent: Agent) -> str:
-    """Return the canonical text form of an agent; its class name where it is not a registered one.
+def _looked_up(name: str, given: dict[str, Any]) -> tuple[AgentEntry, dict[str, names.Value]]:
+    """Return the entry of a text form and the value of each parameter."""
+    bare, given = parameters.split("make_agent", name, given)
+    if bare not in _ENTRIES:
+        raise names.unknown("make_agent", "agent", bare, _ENTRIES)
+    return _ENTRIES[bare], parameters.values(bare, _ENTRIES[bare].parameters, given)
+
+
+def agent_id(agent: Agent | str) -> str:
+    """Return the canonical text form of an agent or of its text; the name of its class where that is not a registered one.
 
     >>> from spanrl.agents.scal import SCAL
     >>> agent_id(SCAL(5.0, p_scale=0.05))
     'scal[span_bound=5,p_scale=0.05]'
     """
+    if isinstance(agent, str):
+        entry, values = _looked_up(agent, {})
+        return names.canonical(entry.name, values, parameters.defaults(entry.parameters))
     for entry in _ENTRIES.values():
         factory = entry.load()
         if type(agent) is factory and is_dataclass(agent):

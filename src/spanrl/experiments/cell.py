@@ -56,9 +56,8 @@ class Computation:
 
     def _fresh(self) -> Session:
         job = self.job
-        session = Session(self._world, make_agent(job.agent), horizon=job.horizon, seed=job.seed, points=job.points)
-        session.meta["agent"] = job.agent
-        return session
+        agent = make_agent(job.agent)
+        return Session(self._world, agent, job.agent, horizon=job.horizon, seed=job.seed, points=job.points)
 
     def _resume(self, data: bytes) -> None:
         """Go on from a checkpoint; a damaged one raises, one that does not fit is noted and left."""

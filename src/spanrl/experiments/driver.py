@@ -187,7 +187,7 @@ class Driver:
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Let the first Ctrl-C (or SIGTERM) ask for an orderly end, and the second one end at once."""
+        """Let the first Ctrl-C (or SIGTERM, or the end of the terminal) ask for an orderly end, and the second one end at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -197,7 +197,9 @@ class Driver:
                 raise KeyboardInterrupt
             self._stopping = True
 
-        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        asked = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        heard = [number for number in asked if signal.getsignal(number) != signal.SIG_IGN]  # nohup stays in force
+        before = {number: signal.signal(number, ask) for number in heard}
         try:
             yield
         finally:

@@ -126,20 +126,20 @@ class Store:
         except (OSError, RunFileError):
             return None
 
-    def write(self, name: str, data: bytes) -> None:
-        """Put a file into place, whole or not at all."""
+    def write(self, name: str, data: bytes, *, wait: bool = True) -> None:
+        """Put a file into place, whole or not at all; ``wait`` until it would survive a loss of power, too."""
         target, temporary = self.dir / name, self.temporary()
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_bytes(temporary, data)
+            write_bytes(temporary, data, wait=wait)
             os.replace(temporary, target)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
 
-    def write_checkpoint(self, folder: str, data: bytes) -> None:
+    def write_checkpoint(self, folder: str, data: bytes, *, wait: bool = True) -> None:
         """Put the checkpoint of a cell into place."""
-        self.write(f"checkpoints/{folder}.ckpt", data)
+        self.write(f"checkpoints/{folder}.ckpt", data, wait=wait)
 
     def write_temporary(self, files: Mapping[str, bytes]) -> Path:
         """Write the files of a cell into a new folder under ``tmp/``, for :meth:`adopt`."""

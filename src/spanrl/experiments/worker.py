@@ -83,8 +83,9 @@ class Worker:
                 raise StopCell
 
         files = computation.run(look)
-        self._keep(job, computation.checkpoint())
-        return self._store.write_temporary(files)
+        folder = self._store.write_temporary(files)
+        self._keep(job, computation.checkpoint(), wait=False)  # the result is safe; this only serves a longer horizon
+        return folder
 
     def _begin(self, job: Job) -> Computation:
         """Go on from the checkpoint where there is a good one; a damaged one is named and set aside."""
@@ -99,11 +100,11 @@ class Worker:
             self._tell(event="said", line=f"{job.agent} on {job.env}: {computation.note}.")
         return computation
 
-    def _keep(self, job: Job, checkpoint: bytes | None) -> None:
+    def _keep(self, job: Job, checkpoint: bytes | None, *, wait: bool = True) -> None:
         """Write a checkpoint; a disk that is full costs the checkpoint, not the cell."""
         try:
             if checkpoint is not None:
-                self._store.write_checkpoint(job.folder, checkpoint)
+                self._store.write_checkpoint(job.folder, checkpoint, wait=wait)
         except OSError as error:
             self._tell(event="said", line=f"{job.id}: no checkpoint could be written ({error.strerror or error}).")
 

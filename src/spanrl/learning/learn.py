@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from spanrl.agents.registry import Agent, make_agent
+from spanrl.agents.registry import Agent, agent_id, make_agent
 from spanrl.errors import OptionError
 from spanrl.learning.options import whole_number
 from spanrl.learning.run import Run
@@ -71,9 +71,9 @@ def learn(
         raise OptionError(
             f"learn: gain must be a finite number or None; got {gain!r}. Leave it out to have it computed."
         )
-    session = Session(
-        as_world(env), chosen_agent(agent), horizon=steps, seed=whole, points=per_decade, audit=bool(audit)
-    )
+    world, chosen = as_world(env), _agent(agent)
+    name = agent_id(agent if isinstance(agent, str) else chosen)
+    session = Session(world, chosen, name, horizon=steps, seed=whole, points=per_decade, audit=bool(audit))
     meta, interrupted = session.meta, False
     try:
         best = float(gain) if gain is not None else optimal_gain(session.mdp)
@@ -100,7 +100,7 @@ def optimal_gain(mdp: MDP | None) -> float | None:
     return float(np.dot(mdp.start, analyse(mdp, diameter=False).gains))
 
 
-def chosen_agent(agent: Any) -> Agent:
+def _agent(agent: Any) -> Agent:
     """Return the agent of a text, or the agent itself."""
     if isinstance(agent, str):
         return make_agent(agent)

@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from spanrl.agents.learner import Learner
-from spanrl.agents.registry import Agent, AnyLearner, agent_id
+from spanrl.agents.registry import Agent, AnyLearner
 from spanrl.errors import OptionError, RunFileError
 from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.learning.recorder import Recorder
@@ -38,9 +38,10 @@ class Session:
     """An agent in a world, ``horizon`` steps, from one seed."""
 
     def __init__(
-        self, world: TableWorld | GymWorld, agent: Agent, *, horizon: int, seed: int, points: int, audit: bool = False
-    ) -> None:
-        """Start the learner; no step is taken yet."""
+        self, world: TableWorld | GymWorld, agent: Agent, name: str, *, horizon: int, seed: int, points: int,
+        audit: bool = False,
+    ) -> None:  # fmt: skip
+        """Start the learner of the agent called ``name``; no step is taken yet."""
         self._world, self._audit = world, audit
         self.info = world.info(horizon)
         self._env_rng, self._agent_rng = streams(seed)
@@ -52,7 +53,7 @@ class Session:
         if audit and (world.mdp is None or not isinstance(self.learner, Learner)):
             raise OptionError("learn: audit needs the true model and an agent with confidence sets. Leave audit out.")
         self.meta: dict[str, Any] = {
-            "env": world.id, "agent": agent_id(agent), "seed": seed, "horizon": horizon, "points": points,
+            "env": world.id, "agent": name, "seed": seed, "horizon": horizon, "points": points,
             "audit": audit, "r_min": self.info.r_min, "r_max": self.info.r_max,
             "n_states": int(self.info.n_states), "n_actions": int(self.info.n_actions),
         }  # fmt: skip

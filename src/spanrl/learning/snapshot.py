@@ -55,11 +55,11 @@ def unpack(data: bytes, who: str = "checkpoint") -> State:
     if hashlib.sha256(content).hexdigest().encode() != digest:
         raise RunFileError(f"{who}: the checkpoint is cut or was changed (its SHA-256 is another).")
     line, _, arrays = content.partition(b"\n")
-    state: State = json.loads(line)
     try:
+        state: State = dict(json.loads(line))
         with np.load(io.BytesIO(arrays), allow_pickle=False) as archive:
             return state | {name: archive[name] for name in archive.files}
-    except (ValueError, zipfile.BadZipFile) as error:  # the digest fits: another program wrote it
+    except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:  # the digest fits: another program wrote it
         raise RunFileError(f"{who}: the checkpoint cannot be read ({error}).") from None
 
 

@@ -8,6 +8,7 @@
   const DARK = { ink: "#e6e9ee", soft: "#9aa5b1", line: "#2b323c", paper: "#13161b", colours: DARK_COLOURS };
   const PRINT_WIDTH = 680; // fits a page of A4 or Letter between its margins
   const LEGEND_ROW = 19; // what plotly gives an entry at our font size
+  const DOUBLE_CLICK = 300; // milliseconds, as in plotly
   let printing = false;
 
   const theme = () => (darkMode.matches && !printing ? DARK : LIGHT);
@@ -36,6 +37,7 @@
       this.state = { quantity: chapter.quantities[0].key, x: "log", y: "linear" };
       this.bands = true;
       this.shown = new Set(chapter.series.slice(0, chapter.first).map((one) => one.agent));
+      this.last = { agent: null, time: -Infinity };
       this.drawn = false;
       figure.querySelectorAll("button[data-set]").forEach((button) => {
         button.addEventListener("click", () => this.choose(button.dataset.set, button.dataset.value));
@@ -63,15 +65,17 @@
       this.draw();
     }
 
-    toggle(agent) {
-      if (!this.shown.delete(agent)) this.shown.add(agent);
+    /** Switch an agent on or off; the second click of a double click leaves it alone, or brings all back where it was alone. */
+    click(agent, time) {
+      const isSecond = this.last.agent === agent && time - this.last.time < DOUBLE_CLICK;
+      this.last = { agent, time: isSecond ? -Infinity : time };
+      if (isSecond) this.shown = this.shown.size ? new Set([agent]) : this.everyone;
+      else if (!this.shown.delete(agent)) this.shown.add(agent);
       this.draw();
     }
 
-    isolate(agent) {
-      const alone = this.shown.size === 1 && this.shown.has(agent);
-      this.shown = new Set(alone ? this.chapter.series.map((one) => one.agent) : [agent]);
-      this.draw();
+    get everyone() {
+      return new Set(this.chapter.series.map((one) => one.agent));
     }
 
     get quantity() {
@@ -166,8 +170,9 @@
       const below = { x: 0, xanchor: "left", y: -70 / plotHeight, yanchor: "top", maxheight: legendHeight };
       return {
         width: this.width,
-        height: this.isNarrow ? plotHeight + 80 + legendHeight : plotHeight + 70,
-        margin: this.isNarrow ? { l: 48, r: 18, t: 10, b: 70 + legendHeight } : { l: 64, r: 18, t: 10, b: 60 },
+        height: this.isNarrow ? plotHeight + 80 + legendHeight : plotHeight + 96,
+        // above a wide chart is room for plotly's buttons, which would lie over the legend
+        margin: this.isNarrow ? { l: 48, r: 18, t: 10, b: 70 + legendHeight } : { l: 64, r: 18, t: 36, b: 60 },
         paper_bgcolor: paper, plot_bgcolor: paper,
         font: { family: "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", size: 13, color: ink },
         xaxis: this.axis("x", "step t"),
@@ -211,9 +216,11 @@
 
     listen() {
       this.drawn = true;
-      const agent = (event) => event.data[event.curveNumber].meta.agent;
-      this.box.on("plotly_legendclick", (event) => { this.toggle(agent(event)); return false; });
-      this.box.on("plotly_legenddoubleclick", (event) => { this.isolate(agent(event)); return false; });
+      this.box.on("plotly_legendclick", (event) => {
+        this.click(event.data[event.curveNumber].meta.agent, event.event.timeStamp);
+        return false;
+      });
+      this.box.on("plotly_legenddoubleclick", () => false);
     }
   }
 

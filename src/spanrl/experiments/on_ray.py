@@ -1,0 +1,259 @@
+"""The Ray engine: cells as tasks on a Ray cluster. This module alone knows of Ray, and imports it when the engine is made.
+
+Nodes do not see the directory. A cell goes out with the bytes of its checkpoint, and what comes back is a stream: steps done, checkpoints,
+at last its files. The stream breaks when a node or a worker is lost; the driver then starts the cell again from the last checkpoint
+that reached it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from math import inf
+from pathlib import Path
+from queue import SimpleQueue
+from time import monotonic, sleep
+from typing import Any
+
+from spanrl.errors import MissingExtraError, OptionError, RunFileError
+from spanrl.experiments.cell import Computation
+from spanrl.experiments.engine import Event, Failed, Finished, Job, Kept, Lost, Moved, Said, Stopped
+from spanrl.experiments.plugins import import_plugins
+from spanrl.experiments.worker import compile_all, one_line
+from spanrl.kernels.cache import cache_dir, is_compiled
+from spanrl.learning.files import computed_with
+
+_TELL_EVERY = 1.0  # seconds; a cluster may have thousands of cells under way
+_COUNT_EVERY = 2.0
+_PATIENCE = 60.0  # for a message that is announced to arrive
+_PROBE = 5.0
+
+Message = dict[str, Any]
+"""What a task sends: the kind under "event", and plain data."""
+
+
+class RayEngine:
+    """As many cells at a time as the cluster has processors; nodes may come and go."""
+
+    def __init__(self, address: str, plugins: Sequence[str], folders: Sequence[str], checkpoint_every: float) -> None:
+        """Connect to the cluster; where this process is connected already, that connection is used, and kept."""
+        self._ray = _import_ray()
+        self._connected_here = not self._ray.is_initialized()
+        if self._connected_here:
+            _connect(self._ray, address)
+        self._settings = {
+            "plugins": list(plugins), "folders": list(folders), "checkpoint_every": checkpoint_every, "versions": computed_with(),
+        }  # fmt: skip
+        self._task = self._ray.remote(num_returns="streaming", max_retries=0, num_cpus=1)(compute)
+        self._streams: dict[Any, str] = {}  # each with the id of its cell
+        self._due: list[Event] = []
+        self._cpus, self._counted = 1, -inf
+
+    @property
+    def slots(self) -> int:
+        """How many processors the cluster has of late; at least 1, so that cells wait there while it has none."""
+        if monotonic() - self._counted >= _COUNT_EVERY:
+            self._cpus = max(1, int(self._ray.cluster_resources().get("CPU", 0)))
+            self._counted = monotonic()
+        return self._cpus
+
+    def start(self, job: Job, checkpoint: Path | None) -> None:
+        """Send a cell to the cluster together with its checkpoint."""
+        try:
+            data = checkpoint.read_bytes() if checkpoint else None
+        except OSError as error:
+            self._due.append(Failed(job.id, f"its checkpoint cannot be read ({error.strerror or error}).", ""))
+            return
+        self._streams[self._task.remote(job._asdict(), data, self._settings)] = job.id
+
+    def events(self, timeout: float) -> Sequence[Event]:
+        """Return what has come, at most one message of each cell."""
+        found, self._due = self._due, []
+        streams = list(self._streams)
+        if not streams:
+            sleep(0 if found else timeout)
+            return found
+        ready, _ = self._ray.wait(streams, timeout=0 if found else timeout)
+        if ready:
+            ready, _ = self._ray.wait(streams, num_returns=len(streams), timeout=0)
+        return found + [self._take(stream) for stream in ready]
+
+    def stop(self) -> None:
+        """Cancel every cell under way; each goes on later from the last checkpoint it sent, and what came after that is redone."""
+        self._due += [Stopped(cell) for cell in self._streams.values()]
+        self._cancel()
+
+    def close(self) -> None:
+        """Cancel what is left, and leave the cluster where we joined it."""
+        self._cancel()
+        if self._connected_here:
+            self._ray.shutdown()
+
+    def _cancel(self) -> None:
+        for stream in self._streams:
+            with suppress(self._ray.exceptions.RayError):
+                self._ray.cancel(stream, force=True)
+        self._streams.clear()
+
+    def _take(self, stream: Any) -> Event:
+        """Return the next message of a cell as an event, or tell how its stream broke."""
+        cell = self._streams[stream]
+        failures = self._ray.exceptions
+        try:
+            event = _event(cell, self._ray.get(next(stream), timeout=_PATIENCE))
+        except StopIteration:
+            event = Lost(cell, "its task ended without a result.")
+        except failures.RayError as error:
+            if isinstance(error, failures.RayTaskError) and not isinstance(error.cause, failures.RayError):
+                event = Failed(cell, one_line(error.cause), str(error))
+            else:
+                event = Lost(cell, f"its node or worker was lost ({type(error).__name__}).\n{error}")
+        if isinstance(event, (Finished, Failed, Lost)):
+            del self._streams[stream]
+        return event
+
+
+def _event(cell: str, message: Message) -> Event:
+    kind = message.pop("event")
+    if kind == "said":
+        return Said(**message)
+    kinds: dict[str, Callable[..., Event]] = {"moved": Moved, "kept": Kept, "finished": Finished, "failed": Failed}
+    return kinds[kind](cell, **message)
+
+
+def compute(job: dict[str, Any], checkpoint: bytes | None, settings: dict[str, Any]) -> Iterator[Message]:
+    """Compute a cell on a node: yield its messages as they come, "finished" or "failed" last.
+
+    The computation has a thread of its own, because it reports by calls, and a task by what it yields.
+    """
+    outbox: SimpleQueue[Message] = SimpleQueue()
+    threading.Thread(target=_cell, args=(Job(**job), checkpoint, settings, outbox.put), daemon=True).start()
+    while True:
+        message = outbox.get()
+        yield message
+        if message["event"] in ("finished", "failed"):
+            return
+
+
+def _cell(job: Job, checkpoint: bytes | None, settings: dict[str, Any], put: Callable[[Message], None]) -> None:
+    try:
+        _check_versions(settings["versions"])
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
+        import_plugins(settings["plugins"], settings["folders"])
+        _compile(put)
+        files = _run(_begin(job, checkpoint, put), settings["checkpoint_every"], put)
+    except BaseException as error:  # whatever is not told leaves the driver waiting
+        put({"event": "failed", "reason": one_line(error), "text": traceback.format_exc()})
+    else:
+        put({"event": "finished", "files": files})
+
+
+def _run(computation: Computation, every: float, put: Callable[[Message], None]) -> dict[str, bytes]:
+    """Go to the horizon, tell of it on the way, and send the last checkpoint."""
+    put({"event": "moved", "t": computation.t, "resumed": computation.t > 0})
+    kept = told = monotonic()
+
+    def keep(checkpoint: bytes | None) -> None:
+        if checkpoint is not None:
+            put({"event": "kept", "checkpoint": checkpoint})
+
+    def look(t: int, checkpoint: Callable[[], bytes | None]) -> None:
+        nonlocal kept, told
+        now = monotonic()
+        if now - told >= _TELL_EVERY:
+            told = now
+            put({"event": "moved", "t": t})
+        if now - kept >= every:
+            keep(checkpoint())
+            kept = monotonic()
+
+    files = computation.run(look)
+    keep(computation.checkpoint())
+    return files
+
+
+def _begin(job: Job, checkpoint: bytes | None, put: Callable[[Message], None]) -> Computation:
+    """Go on from the checkpoint where it is a good one."""
+    try:
+        computation = Computation(job, checkpoint)
+    except RunFileError as error:
+        put({"event": "said", "line": f"{job.id}: {error} The cell begins anew."})
+        return Computation(job, None)
+    if computation.note:
+        put({"event": "said", "line": f"{job.agent} on {job.env}: {computation.note}."})
+    return computation
+
+
+def _compile(put: Callable[[Message], None]) -> None:
+    """Compile the kernels where this node has not done so before."""
+    if cache_dir() is not None and not is_compiled("run"):
+        put({"event": "said", "line": f"{socket.gethostname()} compiles for first use, about 40 seconds, once …"})
+        compile_all()
+
+
+def _check_versions(wanted: dict[str, str | None]) -> None:
+    """Refuse to compute other bits than the driver's machine would."""
+    here = computed_with()
+    other = [f"{name} {here[name]} instead of {version}" for name, version in wanted.items() if here[name] != version]
+    if other:
+        raise OptionError(
+            f"run: {socket.gethostname()} has {', '.join(other)}. Install the same versions on every node of the cluster."
+        )
+
+
+def _import_ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtraError("run: ray is not installed. Run: pip install 'spanrl[ray]'.") from None
+    return ray
+
+
+def _connect(ray: Any, address: str) -> None:
+    """Join the cluster, quietly."""
+    if address == "auto":
+        address = os.environ.get("RAY_ADDRESS") or address
+    nobody = OptionError(f"run: no Ray cluster was found at {address!r}. Start one with: ray start --head")
+    if address != "auto" and not _is_answered(address):  # Ray itself would try for minutes
+        raise nobody
+    try:
+        with warnings.catch_warnings(), _sigterm_kept():
+            warnings.simplefilter("ignore", FutureWarning)
+            ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
+    except ConnectionError:
+        raise nobody from None
+    except (RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        raise OptionError(f"run: the Ray cluster at {address!r} cannot be joined ({one_line(error)}).") from error
+
+
+def _is_answered(address: str) -> bool:
+    """Tell whether something listens at HOST:PORT."""
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal():
+        raise OptionError(
+            f"run: --ray takes auto or HOST:PORT; got {address!r}. Run the command on a machine of the cluster."
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE).close()
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+@contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Put the handler of SIGTERM back, which Ray replaces by one of its own."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)

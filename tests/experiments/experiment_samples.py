@@ -1,0 +1,198 @@
+"""Small experiments, and what the tests of the runner share: commands, files and their bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from spanrl import learn
+from spanrl.experiments.spec import Spec, read_spec
+
+TABLES = ("curve.parquet", "episodes.parquet")
+FILES = [*TABLES, "meta.json"]
+
+PLUGIN = '''
+"""Agents and environments for the tests of the runner."""
+
+import os
+from dataclasses import dataclass
+
+from spanrl import MDP, UCRL, Env, register_agent, register_env
+from spanrl.agents.learner import Learner
+
+
+@dataclass(frozen=True)
+class Fails:
+    seed: int = 1
+
+    def start(self, info, rng):
+        if rng.bit_generator.seed_seq.entropy == self.seed:
+            raise ValueError("I cannot\\nlearn this [bold]")
+        return UCRL().start(info, rng)
+
+
+@dataclass(frozen=True)
+class Prints:
+    word: str = "hello"
+
+    def start(self, info, rng):
+        print(f"{self.word} from the plugin", flush=True)
+        return UCRL().start(info, rng)
+
+
+@dataclass(frozen=True)
+class Dies:
+    code: int = 3
+
+    def start(self, info, rng):
+        os._exit(self.code)
+
+
+@dataclass(frozen=True)
+class Reads:
+    factor: float = 1.0
+
+    def start(self, info, rng):
+        return UCRL(delta=min(0.5, self.factor / info.horizon)).start(info, rng)
+
+
+class Slow(Learner):
+    def act(self, state):
+        return super().act(state)
+
+
+@dataclass(frozen=True)
+class CannotBeKept:
+    delta: float = 0.05
+
+    def start(self, info, rng):
+        return Slow(UCRL(self.delta).start(info, rng).rules, info, rng)
+
+
+def two_doors(p: float = 0.5):
+    return Env.from_mdp(MDP.from_dense([[[1 - p, p], [p, 1 - p]]] * 2, [[0.2, 0.4], [0.6, 0.8]]), "bernoulli")
+
+
+for name, factory in (
+    ("fails", Fails), ("prints", Prints), ("dies", Dies), ("reads", Reads), ("cannot-be-kept", CannotBeKept)
+):
+    register_agent(name, factory, summary="For a test.")
+register_env("two-doors", two_doors, summary="For a test.")
+'''
+
+
+def tiny(**changes: Any) -> dict[str, Any]:
+    """Return a spec of 2 × 2 × 2 cells that are done in no time."""
+    return {
+        "name": "tiny", "horizon": 2000, "points": 10, "seeds": 2,
+        "env": [{"id": "three-state[delta=0.01]"}, {"id": "two-state"}],
+        "agent": [{"id": "scal[span_bound=2]", "label": "SCAL"}, {"id": "ucrl"}],
+        **changes,
+    }  # fmt: skip
+
+
+def tiny_spec(**changes: Any) -> Spec:
+    return read_spec(tiny(**changes))
+
+
+def write_toml(path: Path, **changes: Any) -> Path:
+    """Write the tiny spec with some changes to a file; return its path."""
+    import tomli_w
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(tomli_w.dumps(tiny(**changes)))
+    return path
+
+
+def write_plugin(folder: Path, name: str, code: str = PLUGIN) -> str:
+    """Write a plugin module; return its name. Each test needs a name of its own, as modules stay imported."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.py").write_text(code)
+    return name
+
+
+def environment(**changes: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1", **changes}
+
+
+def command(*argv: str | Path) -> list[str]:
+    return [sys.executable, "-m", "spanrl.cli", *map(str, argv)]
+
+
+def spanrl(*argv: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    env = options.pop("env", environment())
+    return subprocess.run(command(*argv), capture_output=True, text=True, timeout=120, check=False, env=env, **options)
+
+
+@contextmanager
+def started(*argv: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """Start the command in a process group of its own; whatever happens, the group is gone in the end."""
+    process = subprocess.Popen(
+        command(*argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=environment(),
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        kill_group(process)
+        process.communicate()
+
+
+def kill_group(process: subprocess.Popen[str]) -> None:
+    """Kill a process and all it has started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """Return the first true value of ``condition``; fail after some time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it did not happen in time")
+
+
+def tree(folder: Path, *, but: tuple[str, ...] = ()) -> dict[str, bytes]:
+    """Return all files under a folder with their bytes, less those with a name in ``but``."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in but
+    }
+
+
+def tables(folder: Path) -> dict[str, bytes]:
+    """Return the Parquet files of an experiment with their bytes."""
+    return {name: data for name, data in tree(folder).items() if name.endswith(".parquet")}
+
+
+def cell_meta(folder: Path, cell: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "cells" / cell / "meta.json").read_text())
+    return content
+
+
+def learned(spec: Spec) -> dict[str, bytes]:
+    """Return the tables that an experiment must have, from ``learn`` in this process: the oracle of the runner."""
+    out = {}
+    for cell in spec.cells():
+        run = learn(
+            cell.env.model or cell.env.id, cell.agent.id, horizon=spec.horizon, seed=cell.seed, points=spec.points
+        )
+        files = run.to_files()
+        out |= {f"cells/{cell.folder}/{name}": files[name] for name in TABLES}
+    return dict(sorted(out.items()))
