@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -66,11 +67,10 @@ def main(argv: list[str] | None = None) -> int:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # ∞ and g⁺ where the encoding has none
     try:
-        code = app(
-            [word for word in arguments if word not in ("--debug", "--quiet")],
-            prog_name="spanrl",
-            standalone_mode=False,
-        )
+        words = [word for word in arguments if word not in ("--debug", "--quiet")]
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            code = app(words, prog_name="spanrl", standalone_mode=False)
         if sys.stdout is not None:  # None where it was closed before we started
             sys.stdout.flush()
         return _fail("interrupted.", 130) if code == 130 else int(code or 0)
@@ -98,6 +98,12 @@ def _other_error(error: Exception) -> int:
         print(message())
         return 0
     return _fail(f"{message()} Try 'spanrl --help'.", 2)
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning as one line."""
+    if not Settings.quiet:
+        print(f"spanrl: {message}", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:

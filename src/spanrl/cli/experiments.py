@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spanrl.cli.output import Json, Settings, print_json, show, to_number
+from spanrl.cli.output import Json, Settings, compiling, print_json, show, to_number
 from spanrl.cli.output import table as new_table
 from spanrl.errors import OptionError
 
@@ -125,7 +125,8 @@ def _dry_run(spec: Spec, out: str, workers: float | None, only: list[str]) -> No
     todo: list[Cell] = [cell for cell in cells if states[cell.id] in ("begun", "waiting")]
     if not Settings.quiet and todo:
         print("spanrl: trying each kind of cell for a moment …", file=sys.stderr)
-    each = estimate(spec, store, todo)
+    with compiling("dry-run", 40):
+        each = estimate(spec, store, todo)
     total = sum(
         each[cell.env.id, cell.agent.id] * (1 - (store.checkpoint_time(cell.folder) or 0) / spec.horizon)
         for cell in todo

@@ -69,7 +69,8 @@ class Driver:
                 for event in self._engine.events(_WAIT):
                     self._handle(event)
                 self._show()
-        self._outcome.interrupted = self._stopping and bool(self._queue or self._running or stopped_at)
+        done = self._outcome.finished + len(self._outcome.failed)
+        self._outcome.interrupted = self._stopping and done < self._outcome.cells
         return self._outcome
 
     def _look_around(self, retry_failed: bool) -> None:
@@ -179,7 +180,7 @@ class Driver:
         tally.finished, tally.failed = self._outcome.finished, len(self._outcome.failed)
         tally.waiting = len(self._queue)
         under_way = sum(horizon - t for t, horizon in tally.running.values())
-        tally.steps_left = under_way + sum(job.horizon for job in self._queue)
+        tally.steps_left = under_way + len(self._queue) * self._spec.horizon
         compiling = self._queue and self._engine.slots == 0
         tally.note = "compiling for first use, about 40 seconds, once …" if compiling else ""
         tally.tick()

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
@@ -145,6 +146,7 @@ def _listen(inbox: SimpleQueue[dict[str, Any]], stop: threading.Event) -> None:
 
 def main() -> None:
     """Serve the driver at the other end of the pipes."""
+    warnings.showwarning = lambda message, *_: print(message, file=sys.stderr, flush=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the driver decides what follows
     outbox = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -128,7 +128,7 @@
         x: one.t,
         y: this.state.y === "log" ? mean.map((value) => (isPositive(value) ? value : null)) : mean,
         customdata: one.t.map((t, i) => [t.toLocaleString("en"), written(mean[i]), range(i)]),
-        type: "scatter", mode: "lines", line: { color: colour(one.agent), width: 2, dash: dash(one.agent) },
+        type: "scatter", mode: "lines", line: { color: colour(one.agent), width: 2, dash: dash(one.agent), simplify: false },
         name: literal(shortened(label)),
         meta: { agent: one.agent, label: literal(label) },
         visible: this.shown.has(one.agent) ? true : "legendonly",
