@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -149,10 +149,8 @@ def started(*argv: str | Path) -> Iterator[subprocess.Popen[str]]:
 
 def kill_group(process: subprocess.Popen[str]) -> None:
     """Kill a process and all it has started."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 

@@ -616,7 +616,7 @@ def test_a_plugin_that_is_missing() -> None:
 def test_the_shipped_experiments_have_names_and_summaries() -> None:
     listed = list_experiments()
     assert [experiment.name for experiment in listed] == [
-        "knight-quest", "small", "three-state", "three-state-diameter", "three-state-infinite",
+        "diameter", "infinite-diameter", "knight-quest", "small", "three-state",
     ]  # fmt: skip
     for experiment in listed:
         assert read_spec(experiment.name).name == experiment.name
@@ -631,9 +631,9 @@ def test_unknown_experiments_suggest_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("name", "horizon", "n_seeds", "n_envs", "bounds"),
     [
-        ("three-state-diameter", 25_000_000, 20, 8, []),
+        ("diameter", 25_000_000, 20, 8, []),
         ("three-state", 25_000_000, 20, 1, [2, 5, 10, 15, 20, 25]),
-        ("three-state-infinite", 25_000_000, 20, 1, [2, 5, 10, 15, 20, 25]),
+        ("infinite-diameter", 25_000_000, 20, 1, [2, 5, 10, 15, 20, 25]),
         ("knight-quest", 400_000_000, 15, 1, [5, 10]),
     ],
 )
@@ -650,10 +650,10 @@ def test_the_experiments_of_the_paper(name: str, horizon: int, n_seeds: int, n_e
 
 def test_the_environments_of_the_paper() -> None:
     deltas = {name: [make(entry.id).info.parameters["delta"] for entry in read_spec(name).envs]
-              for name in ("three-state", "three-state-infinite", "three-state-diameter")}  # fmt: skip
+              for name in ("three-state", "infinite-diameter", "diameter")}  # fmt: skip
     assert deltas["three-state"] == [0.005]
-    assert deltas["three-state-infinite"] == [0]
-    assert np.allclose(1 / np.array(deltas["three-state-diameter"]), [10, 20, 40, 80, 100, 125, 160, 200])
+    assert deltas["infinite-diameter"] == [0]
+    assert np.allclose(1 / np.array(deltas["diameter"]), [10, 20, 40, 80, 100, 125, 160, 200])
     assert [entry.id for entry in read_spec("knight-quest").envs] == ["knight-quest"]
 
 

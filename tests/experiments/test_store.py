@@ -196,7 +196,7 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_spec_that_cannot_be_written_gives_the_lock_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, data: bytes) -> None:
+    def full(path: Path, data: bytes, **_: Any) -> None:
         raise OSError(28, "No space left on device")
 
     store = Store(tmp_path / "out")
@@ -396,7 +396,7 @@ def test_the_time_of_a_checkpoint(store: Store) -> None:
 def test_a_failing_write_leaves_the_old_content(
     store: Store, monkeypatch: pytest.MonkeyPatch, error: BaseException, place: str
 ) -> None:
-    def fail(path: Path, *_: Any) -> None:
+    def fail(path: Path, *_: Any, **__: Any) -> None:
         if place == "write_bytes":
             path.write_bytes(b"half")
         raise error
@@ -413,7 +413,7 @@ def test_a_failing_write_leaves_the_old_content(
 
 
 def test_a_cell_that_cannot_be_written_leaves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, data: bytes) -> None:
+    def full(path: Path, data: bytes, **_: Any) -> None:
         path.write_bytes(data[:10])
         raise OSError(28, "No space left on device")
 

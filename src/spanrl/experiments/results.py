@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,43 +19,14 @@ from numpy.typing import NDArray
 from spanrl import names, tables
 from spanrl.errors import RunFileError
 from spanrl.experiments import statistics
-from spanrl.experiments.spec import Cell, Entry, Spec, load_spec
+from spanrl.experiments.reading import VALUES, Curve, Finished, Group, read_cells, read_curve
+from spanrl.experiments.spec import Entry, Spec
 from spanrl.experiments.statistics import Floats
-from spanrl.learning.files import CURVE, CURVE_FILE, META_FILE, read_meta
-
-VALUES = tuple(name for name in CURVE if name != "t")
-"""What is measured along a run: reward, regret, pseudo_regret, span, n_episodes."""
 
 _GROUP = {"env": str, "agent": str, "label": str}
 _ESTIMATE = {"n": int, "mean": float, "low": float, "high": float}
 _SECONDS = ("planning", "simulating", "total")
-_REMEDY = "Run the experiment again to recompute it."
 _MEASURED = dict.fromkeys(VALUES, float) | {"n_episodes": int}
-
-
-class Finished(NamedTuple):
-    """What the meta.json of a finished cell says."""
-
-    cell: Cell
-    horizon: int
-    gain: float
-    seconds: dict[str, float]
-    sha256: str
-
-
-class Curve(NamedTuple):
-    """The measurement times [n] of one run, and a row a name of VALUES [5, n]."""
-
-    t: NDArray[np.int64]
-    values: Floats
-
-
-class Group(NamedTuple):
-    """The finished cells of an agent in an environment."""
-
-    env: Entry
-    agent: Entry
-    cells: list[Finished]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -254,78 +225,13 @@ class Results:
         """Return the curves of a group, each read once."""
         for found in group.cells:
             if found.cell.id not in self._read:
-                self._read[found.cell.id] = _read_curve(self.dir / "cells" / found.cell.folder, found.sha256)
+                self._read[found.cell.id] = read_curve(self.dir / "cells" / found.cell.folder, found.sha256)
         return [self._read[found.cell.id] for found in group.cells]
 
 
 def load_results(dir: str | os.PathLike[str]) -> Results:  # noqa: A002
     """Return the results of the experiment in ``dir``, finished or not."""
-    root = Path(dir)
-    if not (root / "spec.toml").is_file():
-        raise RunFileError(
-            f"load_results: {root} is no experiment (it has no spec.toml). Give the folder that was --out of spanrl run."
-        )
-    spec = load_spec(root / "spec.toml")
-    groups: dict[tuple[str, str], Group] = {}
-    versions: dict[str, set[str]] = {}
-    failed, missing = {}, []
-    for cell in spec.cells():
-        folder = root / "cells" / cell.folder
-        text = root / "failed" / f"{cell.folder}.txt"
-        if folder.is_dir():
-            found, computed_with = _read_finished(folder, cell)
-            groups.setdefault((cell.env.id, cell.agent.id), Group(cell.env, cell.agent, [])).cells.append(found)
-            for name, version in computed_with.items():
-                versions.setdefault(name, set()).update([version] if version else [])
-        elif text.is_file():
-            failed[cell.id] = next(iter(text.read_text("utf-8", errors="replace").splitlines()), "")
-        else:
-            missing.append(cell.id)
-    return Results(
-        dir=root,
-        spec=spec,
-        failed=failed,
-        missing=tuple(missing),
-        versions={name: tuple(sorted(found)) for name, found in versions.items()},
-        groups=tuple(
-            groups[env.id, agent.id] for env in spec.envs for agent in spec.agents if (env.id, agent.id) in groups
-        ),
-    )
-
-
-def _read_finished(folder: Path, cell: Cell) -> tuple[Finished, dict[str, str | None]]:
-    """Return what meta.json says of a finished cell, and the versions it was computed with."""
-    path = folder / META_FILE
-    try:
-        content = read_meta(path)
-        if content["id"] != cell.id:
-            raise RunFileError(f"load_results: {path} is of the cell {content['id']}, not {cell.id}. Compute it.")
-        gain = content["run"]["gain"]
-        found = Finished(
-            cell,
-            content["spec"]["horizon"],
-            np.nan if gain is None else gain,
-            content["seconds"],
-            content["sha256"][CURVE_FILE],
-        )
-        return found, content["versions"] | {"git": content["git"]}
-    except RunFileError as error:
-        raise _recompute(error) from None
-    except (KeyError, TypeError) as error:
-        raise RunFileError(f"load_results: {path} does not describe a cell ({error}). {_REMEDY}") from None
-
-
-def _read_curve(folder: Path, sha256: str) -> Curve:
-    try:
-        columns = tables.read_table(folder / CURVE_FILE, only=tuple(CURVE), sha256=sha256)
-    except RunFileError as error:
-        raise _recompute(error) from None
-    return Curve(columns["t"], np.array([columns[name] for name in VALUES], dtype=np.float64))
-
-
-def _recompute(error: RunFileError) -> RunFileError:
-    """Return ``error`` with the remedy of an experiment in place of that of a single run, its last sentence."""
-    return RunFileError(f"{str(error).rpartition('. ')[0]}. {_REMEDY}")
+    return Results(**read_cells(Path(dir)))
 
 
 def _row(value: str) -> int:

@@ -22,7 +22,7 @@ def list_experiments() -> list[Experiment]:
     """Return the shipped experiments, sorted by name, each with name, summary (the first line of its file) and path.
 
     >>> [experiment.name for experiment in list_experiments()][:2]
-    ['knight-quest', 'small']
+    ['diameter', 'infinite-diameter']
     """
     return sorted(Experiment(path.stem, _summary(path), path) for path in FOLDER.glob("*.toml"))
 

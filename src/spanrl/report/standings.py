@@ -8,8 +8,9 @@ with p₍₁₎ ≤ … ≤ p₍ₘ₎, the corrected p₍ᵢ₎ is max_{j≤i} 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,31 +45,27 @@ class Standing:
 
 def standings(results: Results, measures: Mapping[str, str]) -> dict[str, list[Standing]]:
     """Return environment → rows, best first; ``measures`` tells by which value (regret or reward) each environment is judged."""
-    finals = {value: _by_pair(results.final(value), ("env", "agent")) for value in sorted(set(measures.values()))}
-    slopes = _by_pair(results.slope(), ("env", "agent"))
+    finals = {value: _by_pair(results.final(value)) for value in sorted(set(measures.values()))}
+    slopes = _by_pair(results.slope())
+    compare = cache(lambda *key: {row["env"]: row for row in results.compare(*key).iter_rows(named=True)})
     out = {}
-    comparisons: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
     for env, value in measures.items():
-        rows = [row for (of, _), row in finals[value].items() if of == env]
-        rows.sort(key=lambda row: _badness(row["mean"], value))
-        best = rows[0]["agent"]
-        found = {}
-        for agent in (row["agent"] for row in rows[1:]):
-            key = (agent, best, value)
-            if key not in comparisons:  # one comparison covers all environments
-                comparisons[key] = {row["env"]: row for row in results.compare(*key).iter_rows(named=True)}
-            found[agent] = comparisons[key].get(env, {})
-        corrected = holm({agent: _number(row.get("p_value")) for agent, row in found.items()})
+        rows = sorted(
+            (row for (of, _), row in finals[value].items() if of == env), key=lambda row: _badness(row, value)
+        )
+        best, *others = (row["agent"] for row in rows)
+        differences = {agent: compare(agent, best, value).get(env, {}) for agent in others}
+        p_values = holm({agent: _number(row.get("p_value")) for agent, row in differences.items()})
         out[env] = [
             Standing(
                 agent=row["agent"],
-                n=int(row["n"]),
-                t=int(row["t"]),
+                n=row["n"],
+                t=row["t"],
                 mean=_estimate(row, "mean"),
                 median=_number(row["median"]),
-                difference=_estimate(found.get(row["agent"], {}), "difference"),
-                p_value=corrected.get(row["agent"], NAN),
-                slope=_estimate(slopes.get((env, row["agent"]), {}), "slope") if value == "regret" else Estimate(),
+                difference=_estimate(differences.get(row["agent"], {}), "difference"),
+                p_value=p_values.get(row["agent"], NAN),
+                slope=_estimate(slopes[env, row["agent"]], "slope"),
                 is_best=row["agent"] == best,
             )
             for row in rows
@@ -95,15 +92,13 @@ def mark(p_value: float) -> str:
     return "*" * sum(p_value < level for level in (0.05, 0.01, 0.001))
 
 
-def _badness(mean: float | None, value: str) -> float:
-    known = _number(mean)
-    if math.isnan(known):
-        return math.inf
-    return -known if value == "reward" else known
+def _badness(row: Mapping[str, Any], value: str) -> float:
+    mean = _number(row["mean"])
+    return math.inf if math.isnan(mean) else -mean if value == "reward" else mean
 
 
-def _by_pair(frame: Any, keys: Iterable[str]) -> dict[tuple[str, ...], dict[str, Any]]:
-    return {tuple(row[key] for key in keys): row for row in frame.iter_rows(named=True)}
+def _by_pair(frame: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(row["env"], row["agent"]): row for row in frame.iter_rows(named=True)}
 
 
 def _estimate(row: Mapping[str, Any], name: str) -> Estimate:

@@ -1,0 +1,110 @@
+"""Read the cells of an experiment: meta.json of each at once, curves one by one, each verified."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spanrl import tables
+from spanrl.errors import RunFileError
+from spanrl.experiments.spec import Cell, Entry, load_spec
+from spanrl.experiments.statistics import Floats
+from spanrl.learning.files import CURVE, CURVE_FILE, META_FILE, read_meta
+
+VALUES = tuple(name for name in CURVE if name != "t")
+"""What is measured along a run: reward, regret, pseudo_regret, span, n_episodes."""
+
+_REMEDY = "Run the experiment again to recompute it."
+
+
+class Finished(NamedTuple):
+    """What the meta.json of a finished cell says."""
+
+    cell: Cell
+    horizon: int
+    gain: float
+    seconds: dict[str, float]
+    sha256: str
+
+
+class Curve(NamedTuple):
+    """The measurement times [n] of one run, and a row a name of VALUES [5, n]."""
+
+    t: NDArray[np.int64]
+    values: Floats
+
+
+class Group(NamedTuple):
+    """The finished cells of an agent in an environment."""
+
+    env: Entry
+    agent: Entry
+    cells: list[Finished]
+
+
+def read_cells(root: Path) -> dict[str, Any]:
+    """Return the fields of ``Results``: what is finished, failed and missing in the directory of an experiment."""
+    if not (root / "spec.toml").is_file():
+        raise RunFileError(
+            f"load_results: {root} is no experiment (it has no spec.toml). Give the folder that was --out of spanrl run."
+        )
+    spec = load_spec(root / "spec.toml")
+    groups: dict[tuple[str, str], Group] = {}
+    versions: dict[str, set[str]] = {}
+    failed, missing = {}, []
+    for cell in spec.cells():
+        folder = root / "cells" / cell.folder
+        text = root / "failed" / f"{cell.folder}.txt"
+        if folder.is_dir():
+            found, computed_with = _read_finished(folder, cell)
+            groups.setdefault((cell.env.id, cell.agent.id), Group(cell.env, cell.agent, [])).cells.append(found)
+            for name, version in computed_with.items():
+                versions.setdefault(name, set()).update([version] if version else [])
+        elif text.is_file():
+            failed[cell.id] = next(iter(text.read_text("utf-8", errors="replace").splitlines()), "")
+        else:
+            missing.append(cell.id)
+    kinds = [(env.id, agent.id) for env in spec.envs for agent in spec.agents]
+    return {
+        "dir": root, "spec": spec, "failed": failed, "missing": tuple(missing),
+        "versions": {name: tuple(sorted(found)) for name, found in versions.items()},
+        "groups": tuple(groups[kind] for kind in kinds if kind in groups),
+    }  # fmt: skip
+
+
+def _read_finished(folder: Path, cell: Cell) -> tuple[Finished, dict[str, str | None]]:
+    """Return what meta.json says of a finished cell, and the versions it was computed with."""
+    path = folder / META_FILE
+    try:
+        content = read_meta(path)
+        if content["id"] != cell.id:
+            raise RunFileError(f"load_results: {path} is of the cell {content['id']}, not {cell.id}. Compute it.")
+        gain = content["run"]["gain"]
+        found = Finished(
+            cell,
+            content["spec"]["horizon"],
+            np.nan if gain is None else gain,
+            content["seconds"],
+            content["sha256"][CURVE_FILE],
+        )
+        return found, content["versions"] | {"git": content["git"]}
+    except RunFileError as error:
+        raise _recompute(error) from None
+    except (KeyError, TypeError) as error:
+        raise RunFileError(f"load_results: {path} does not describe a cell ({error}). {_REMEDY}") from None
+
+
+def read_curve(folder: Path, sha256: str) -> Curve:
+    try:
+        columns = tables.read_table(folder / CURVE_FILE, only=tuple(CURVE), sha256=sha256)
+    except RunFileError as error:
+        raise _recompute(error) from None
+    return Curve(columns["t"], np.array([columns[name] for name in VALUES], dtype=np.float64))
+
+
+def _recompute(error: RunFileError) -> RunFileError:
+    """Return ``error`` with the remedy of an experiment in place of that of a single run, its last sentence."""
+    return RunFileError(f"{str(error).rpartition('. ')[0]}. {_REMEDY}")
