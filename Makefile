@@ -24,6 +24,8 @@ demo: $(VENV)/.installed  ## what exists so far, from a first plan to regret cur
 	$(BIN)/spanrl learn "three-state[delta=0.005]" "scal[span_bound=5]" --horizon 2.5e7 --seed 0
 	$(BIN)/python examples/gain_curve.py $(OUT)/gain_curve.png
 	$(BIN)/python examples/regret.py $(OUT)/regret.png 2.5e6 5
+	$(BIN)/spanrl run small --out $(OUT)/small
+	$(BIN)/spanrl report $(OUT)/small
 	$(BIN)/python -m spanrl.paper
 
 test: $(VENV)/.dev  ## all tests, on two cores

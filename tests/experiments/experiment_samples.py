@@ -19,9 +19,7 @@ from spanrl.experiments.spec import Spec, read_spec
 TABLES = ("curve.parquet", "episodes.parquet")
 FILES = [*TABLES, "meta.json"]
 
-PLUGIN = '''
-"""Agents and environments for the tests of the runner."""
-
+PLUGIN = """
 import os
 from dataclasses import dataclass
 
@@ -29,13 +27,27 @@ from spanrl import MDP, UCRL, Env, register_agent, register_env
 from spanrl.agents.learner import Learner
 
 
+def is_ill(rng, seed):
+    return rng.bit_generator.seed_seq.entropy == seed and "HEALED" not in os.environ
+
+
 @dataclass(frozen=True)
 class Fails:
     seed: int = 1
 
     def start(self, info, rng):
-        if rng.bit_generator.seed_seq.entropy == self.seed:
-            raise ValueError("I cannot\\nlearn this [bold]")
+        if is_ill(rng, self.seed):
+            raise ValueError("I cannot\\nlearn [this]")
+        return UCRL().start(info, rng)
+
+
+@dataclass(frozen=True)
+class Dies:
+    seed: int = 1
+
+    def start(self, info, rng):
+        if is_ill(rng, self.seed):
+            os._exit(3)
         return UCRL().start(info, rng)
 
 
@@ -49,14 +61,6 @@ class Prints:
 
 
 @dataclass(frozen=True)
-class Dies:
-    code: int = 3
-
-    def start(self, info, rng):
-        os._exit(self.code)
-
-
-@dataclass(frozen=True)
 class Reads:
     factor: float = 1.0
 
@@ -64,8 +68,9 @@ class Reads:
         return UCRL(delta=min(0.5, self.factor / info.horizon)).start(info, rng)
 
 
-class Slow(Learner):
+class Remembers(Learner):
     def act(self, state):
+        self.last_state = state
         return super().act(state)
 
 
@@ -74,19 +79,47 @@ class CannotBeKept:
     delta: float = 0.05
 
     def start(self, info, rng):
-        return Slow(UCRL(self.delta).start(info, rng).rules, info, rng)
+        return Remembers(UCRL(self.delta).start(info, rng).rules, info, rng)
 
 
 def two_doors(p: float = 0.5):
-    return Env.from_mdp(MDP.from_dense([[[1 - p, p], [p, 1 - p]]] * 2, [[0.2, 0.4], [0.6, 0.8]]), "bernoulli")
+    P = [[[1 - p, p], [p, 1 - p]]] * 2
+    return Env.from_mdp(MDP.from_dense(P, [[0.2, 0.4], [0.6, 0.8]]), "bernoulli")
 
 
 for name, factory in (
-    ("fails", Fails), ("prints", Prints), ("dies", Dies), ("reads", Reads), ("cannot-be-kept", CannotBeKept)
+    ("fails", Fails), ("dies", Dies), ("prints", Prints), ("reads", Reads), ("cannot-be-kept", CannotBeKept),
 ):
     register_agent(name, factory, summary="For a test.")
 register_env("two-doors", two_doors, summary="For a test.")
-'''
+"""
+"""Agents that misbehave, until HEALED is in the environment of the process; and an environment."""
+
+FULL_DISK = """
+import errno
+import os
+import sys
+
+import spanrl.experiments.store
+import spanrl.learning.files
+from spanrl.tables import write_bytes
+
+left = 20_000
+
+
+def write(path, data, **options):
+    global left
+    left -= len(data)
+    if left < 0 and "HEALED" not in os.environ:
+        path.write_bytes(data[:10])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    write_bytes(path, data, **options)
+
+
+if sys.modules["__main__"].__spec__.name == "spanrl.experiments.worker":
+    spanrl.experiments.store.write_bytes = spanrl.learning.files.write_bytes = write
+"""
+"""A disk that is full after some bytes, for workers."""
 
 
 def tiny(**changes: Any) -> dict[str, Any]:
@@ -110,13 +143,6 @@ def write_toml(path: Path, **changes: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(tomli_w.dumps(tiny(**changes)))
     return path
-
-
-def write_plugin(folder: Path, name: str, code: str = PLUGIN) -> str:
-    """Write a plugin module; return its name. Each test needs a name of its own, as modules stay imported."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.py").write_text(code)
-    return name
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -252,6 +252,22 @@ def test_a_phone_does_not_scroll_sideways(which: str, visit: Open, request: pyte
         assert below > 0
 
 
+def test_a_chart_follows_the_width_of_the_window(report: Path, visit: Open) -> None:
+    with visit(report) as tab:
+        assert ask(tab, "chart._fullLayout.width") == 1184  # 1280 less a padding of 48 on either side
+        tab.set_viewport_size({"width": 500, "height": 900})
+        until(tab, "chart._fullLayout.width < 500 && chart._fullLayout.legend.y < 0")
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 500
+
+
+def test_the_buttons_of_plotly_ask_no_server(report: Path, visit: Open) -> None:
+    with visit(report) as tab:
+        tab.hover(CHART)
+        titles = tab.eval_on_selector_all(f"{CHART} .modebar-btn", "all => all.map((one) => one.dataset.title)")
+        assert len(titles) == 4
+        assert not any(word in title for title in titles for word in ("Cloud", "Studio", "Share", "Link", "Edit"))
+
+
 def test_fifty_agents_start_with_the_ten_best(large: Path, visit: Open) -> None:
     with visit(large) as tab:
         seen = list(lines(tab).values())

@@ -98,6 +98,7 @@ def _read_finished(folder: Path, cell: Cell) -> tuple[Finished, dict[str, str | 
 
 
 def read_curve(folder: Path, sha256: str) -> Curve:
+    """Return the curve of a finished cell, which must have this digest."""
     try:
         columns = tables.read_table(folder / CURVE_FILE, only=tuple(CURVE), sha256=sha256)
     except RunFileError as error:

@@ -6,6 +6,7 @@
   const DARK_COLOURS = ["#5aa9e6", "#ff8f4a", "#3ecf9f", "#e08acb", "#9bd1f5", "#e6b84d", "#c9ced6", "#b39ff0"];
   const LIGHT = { ink: "#1b1f24", soft: "#57606a", line: "#e4e7eb", paper: "#ffffff", colours: report.colours };
   const DARK = { ink: "#e6e9ee", soft: "#9aa5b1", line: "#2b323c", paper: "#13161b", colours: DARK_COLOURS };
+  const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
   const PRINT_WIDTH = 680; // fits a page of A4 or Letter between its margins
   const LEGEND_ROW = 19; // what plotly gives an entry at our font size
   const DOUBLE_CLICK = 300; // milliseconds, as in plotly
@@ -163,7 +164,7 @@
     }
 
     layout() {
-      const { ink, soft, line, paper } = theme();
+      const { ink, soft, paper } = theme();
       const rows = this.listed.length;
       const legendHeight = (printing ? rows : Math.min(rows, 9)) * LEGEND_ROW + 12;
       const plotHeight = this.isNarrow ? 300 : Math.min(Math.max(0.42 * this.width, 380), 560);
@@ -174,13 +175,13 @@
         // above a wide chart is room for plotly's buttons, which would lie over the legend
         margin: this.isNarrow ? { l: 48, r: 18, t: 10, b: 70 + legendHeight } : { l: 64, r: 18, t: 36, b: 60 },
         paper_bgcolor: paper, plot_bgcolor: paper,
-        font: { family: "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", size: 13, color: ink },
+        font: { family: FONT, size: 13, color: ink },
         xaxis: this.axis("x", "step t"),
         yaxis: this.axis("y", this.quantity.title),
         legend: { ...(this.isNarrow ? below : { x: 1.02, y: 1 }), font: { size: 12, color: ink }, bgcolor: "rgba(0,0,0,0)" },
         hovermode: "closest", hoverdistance: 60,
-        hoverlabel: { bgcolor: paper, bordercolor: soft, font: { color: ink, size: 13 }, align: "left", namelength: -1 },
-        modebar: { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: soft },
+        hoverlabel: { bgcolor: paper, bordercolor: soft, font: { family: FONT, color: ink, size: 13 }, align: "left", namelength: -1 },
+        modebar: { bgcolor: "rgba(0,0,0,0)", color: soft, activecolor: ink },
         dragmode: this.isNarrow ? false : "zoom", // a finger on the chart scrolls the page
         showlegend: true,
       };
@@ -204,7 +205,7 @@
     draw() {
       const config = {
         displaylogo: false, displayModeBar: this.isNarrow || printing ? false : "hover",
-        modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+        modeBarButtons: [["toImage"], ["zoom2d", "pan2d", "resetScale2d"]], // and none that would ask a server
         toImageButtonOptions: { format: "svg", filename: `${this.state.quantity}--${this.chapter.folder}` },
       };
       Plotly.react(this.box, this.traces(), this.layout(), config);
