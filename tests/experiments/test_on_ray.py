@@ -12,19 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from experiment_samples import (
-    PLUGIN,
-    TABLES,
-    cell_meta,
-    learned,
-    tables,
-    tiny_spec,
-    wait_until,
-    write_plugin,
-    write_toml,
-)
+from experiment_samples import TABLES, cell_meta, learned, tables, tiny_spec, wait_until
 
 from spanrl import learn
+from spanrl.agents import registry
 from spanrl.errors import MissingExtraError, OptionError
 from spanrl.experiments import on_ray
 from spanrl.experiments.driver import job_of
@@ -53,9 +44,23 @@ LONG = {
     "agent": [{"id": "scal[span_bound=5,p_scale=0.05,r_scale=0.05]"}],
 }
 
-DIES_ONCE = """
+PLUGIN = """
+import os
 import signal
+from dataclasses import dataclass
 from pathlib import Path
+
+from spanrl import UCRL, register_agent
+
+
+@dataclass(frozen=True)
+class RaisesAtSeedOne:
+    delta: float = 0.05
+
+    def start(self, info, rng):
+        if rng.bit_generator.seed_seq.entropy == 1:
+            raise ValueError("not with\\nthis seed")
+        return UCRL(self.delta).start(info, rng)
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,7 @@ class DiesOnce:
         return UCRL(self.delta).start(info, rng)
 
 
+register_agent("raises", RaisesAtSeedOne, summary="For a test.")
 register_agent("dies-once", DiesOnce, summary="For a test.")
 """
 
@@ -161,16 +167,20 @@ def test_cells_of_a_killed_node_go_on_elsewhere(cluster: Any, second_node: Any, 
     assert tables(store.dir) == learned(spec)
 
 
-def test_a_failing_cell_and_a_killed_worker_leave_the_others_intact(cluster: Any, tmp_path: Path) -> None:
-    name = write_plugin(tmp_path, "plugin_of_the_ray_engine", PLUGIN + DIES_ONCE)
-    agents = [{"id": "fails"}, {"id": "dies-once"}, {"id": "ucrl"}]
-    path = write_toml(tmp_path / "spec.toml", plugins=[name], env=[{"id": "two-state"}], agent=agents)
-    spec, out = read_spec(path), tmp_path / "out"
+def test_a_failing_cell_and_a_killed_worker_leave_the_others_intact(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plugin_on_ray.py").write_text(PLUGIN)
+    agents = [{"id": "raises"}, {"id": "dies-once"}, {"id": "ucrl"}]
+    spec, out = tiny_spec(plugins=["plugin_on_ray"], env=[{"id": "two-state"}], agent=agents), tmp_path / "out"
     outcome = drive(spec, out=out, engine="ray", address=cluster.address)
-    assert (outcome.computed, outcome.failed) == (5, {"two-state/fails/001": "ValueError: I cannot learn this [bold]"})
-    text = (out / "failed/two-state/fails/001.txt").read_text()
-    assert "in start\n" in text
-    assert f"{name}.py" in text
+    assert (outcome.computed, outcome.failed) == (5, {"two-state/raises/001": "ValueError: not with this seed"})
+    text = (out / "failed/two-state/raises/001.txt").read_text()
+    assert "plugin_on_ray.py" in text
+    assert "in start" in text
     assert (tmp_path / "died").exists()
     good = [replace(spec, agents=spec.agents[1:]), replace(spec, agents=spec.agents[:1], seeds=(0,))]
     assert tables(out) == learned(good[0]) | learned(good[1])

@@ -389,6 +389,14 @@ def test_a_failing_save_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("folder", [None, 3])
+def test_what_is_no_path(folder: Any) -> None:
+    with pytest.raises(OptionError, match="save: the folder must be a path"):
+        make_run().save(folder)
+    with pytest.raises(OptionError, match="load: the folder must be a path"):
+        Run.load(folder)
+
+
 def test_a_folder_filled_meanwhile_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def busy(path: Path, data: bytes) -> None:
         (tmp_path / "run").mkdir(exist_ok=True)

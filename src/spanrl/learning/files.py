@@ -64,6 +64,8 @@ def episode_kinds(names: Iterable[str]) -> dict[str, type[np.generic]]:
 def check_free(dir: str | os.PathLike[str]) -> Path:  # noqa: A002
     """Return the path where a run can be saved as ``dir``, or refuse; worth asking before a long run starts."""
     require_polars()
+    if not isinstance(dir, str | os.PathLike):
+        raise OptionError(f"save: the folder must be a path; got {dir!r}. Give the name of a new folder.")
     try:
         target = Path(os.path.realpath(dir))
         if _exists(target) and not target.is_dir():
@@ -144,6 +146,8 @@ def pack_run(curve: Mapping[str, Array], episodes: Mapping[str, Array], meta: Ma
 
 def read_run(dir: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Array], dict[str, Any]]:  # noqa: A002
     """Return (curve, episodes, meta) of a saved run, every bit of it, or raise a RunFileError that names the file at fault."""
+    if not isinstance(dir, str | os.PathLike):
+        raise OptionError(f"load: the folder must be a path; got {dir!r}. Give the folder of a saved run.")
     folder = Path(dir)
     content = read_meta(folder / META_FILE)
     digests = content["sha256"]

@@ -7,9 +7,9 @@ is no transition. After ``terminated`` the process continues at the reset state,
 from __future__ import annotations
 
 import operator
+import os
 from functools import cached_property
 from numbers import Real
-from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -167,9 +167,9 @@ def _discrete(who: str, what: str, space: Any) -> tuple[int, int]:
 
 def as_world(env: Any) -> TableWorld | GymWorld:
     """Return the world of a text, an ``Env``, an ``MDP``, a model file or a Gymnasium environment."""
-    if isinstance(env, PathLike):
-        env = fspath(env)
-    if isinstance(env, str) and env.endswith(".npz"):
+    if isinstance(env, os.PathLike):
+        env = os.fspath(env)
+    if isinstance(env, str) and (env.endswith(".npz") or "/" in env or os.sep in env):
         mdp = MDP.load(env)
         return TableWorld(Env.from_mdp(mdp, info=EnvInfo(Path(env).stem, f"The model of {Path(env).name}.")))
     if isinstance(env, str):
