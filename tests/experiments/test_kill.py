@@ -14,11 +14,12 @@ from experiment_samples import cell_meta, command, environment, kill_group, star
 from spanrl.experiments.spec import Spec, read_spec
 from spanrl.experiments.store import Store
 from spanrl.learning.run import Run
+from spanrl.learning.snapshot import read_head
 
-KILLS = 10  # each once a checkpoint has changed or a cell has appeared
-EARLY_KILLS = 3  # at any moment from the start of the command
+KILLS = 10  # each once a checkpoint has moved on or a cell has appeared
+EARLY_KILLS = 2  # at any moment from the start of the command
 SPEC: dict[str, Any] = {
-    "name": "killed", "horizon": 2e7, "points": 10, "seeds": 3,
+    "name": "killed", "horizon": 6e6, "points": 10, "seeds": 3,
     "env": [{"id": "three-state[delta=0.01]"}, {"id": "knight-quest"}],
     "agent": [{"id": "scal[span_bound=5,p_scale=0.05,r_scale=0.05]"}, {"id": "ucrl[p_scale=0.05,r_scale=0.05]"}],
 }  # fmt: skip
@@ -29,13 +30,10 @@ def arguments(spec: Path, out: Path) -> list[str | Path]:
 
 
 def progress(out: Path) -> dict[str, int]:
-    """Return the checkpoints and when each was written, and the cells that are there."""
-    seen = {}
-    for path in [*(out / "checkpoints").rglob("*.ckpt"), *(out / "cells").glob("*/*/*")]:
-        try:
-            seen[str(path)] = path.stat().st_mtime_ns
-        except FileNotFoundError:  # renamed meanwhile
-            continue
+    """Return the steps done at each checkpoint, and the cells that are there."""
+    seen = {str(path): -1 for path in (out / "cells").glob("*/*/*")}
+    for path in (out / "checkpoints").rglob("*.ckpt"):
+        seen[str(path)] = read_head(path)["t"]
     return seen
 
 
@@ -47,9 +45,8 @@ def wait_for_progress(process: subprocess.Popen[str], out: Path) -> None:
 
 
 def finish(spec: Path, out: Path) -> str:
-    done = subprocess.run(
-        command(*arguments(spec, out)), capture_output=True, text=True, timeout=300, check=False, env=environment()
-    )
+    argv = ("run", spec, "--out", out, "--workers", "2")
+    done = subprocess.run(command(*argv), capture_output=True, text=True, timeout=300, check=False, env=environment())
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -92,7 +89,7 @@ def test_it_was_killed_often_and_went_on_from_checkpoints(
     out, kills, _ = killed
     assert kills >= KILLS
     resumed = [times for times in resumptions(out, spec).values() if any(t > 0 for t in times)]
-    assert len(resumed) >= 3
+    assert len(resumed) >= 2
     assert any(0 < t < spec.horizon for times in resumed for t in times)
     assert all(times == sorted(times) for times in resumed)
     assert max(map(len, resumed)) >= 2, "a cell that was killed more than once"

@@ -28,12 +28,7 @@ from spanrl.learning.files import computed_with
 from spanrl.learning.snapshot import pack, unpack
 
 NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
-NOTICED_SOON = {
-    "health_check_initial_delay_ms": 0,
-    "health_check_period_ms": 300,
-    "health_check_timeout_ms": 2000,
-    "health_check_failure_threshold": 3,
-}
+SETTINGS = {"worker_niceness": 0}  # Ray's default of 15 starves cells where other tests run beside these
 
 LONG = {
     "name": "long",
@@ -92,9 +87,7 @@ def cluster(ray: Any) -> Iterator[Any]:
     """Yield a cluster whose one node computes one cell at a time."""
     from ray.cluster_utils import Cluster
 
-    out = Cluster(
-        initialize_head=True, head_node_args={**NODE, "include_dashboard": False, "_system_config": NOTICED_SOON}
-    )
+    out = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False, "_system_config": SETTINGS})
     yield out
     out.shutdown()
 
@@ -258,6 +251,19 @@ def test_what_ray_says_becomes_a_sentence(
     monkeypatch.setattr(ray, "init", init)
     with pytest.raises(OptionError, match=words):
         started("auto")
+
+
+def test_something_that_answers_but_cannot_be_joined(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**options: Any) -> None:
+        raise ConnectionError("Failed to connect")
+
+    monkeypatch.setattr(ray, "init", init)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(
+            OptionError, match=rf"'{address}' cannot be joined .*Failed to connect.*RAY_AUTH_MODE=token"
+        ):
+            started(address)
 
 
 def test_ray_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

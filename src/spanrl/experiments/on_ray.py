@@ -228,10 +228,13 @@ def _connect(ray: Any, address: str) -> None:
         with warnings.catch_warnings(), _sigterm_kept():
             warnings.simplefilter("ignore", FutureWarning)
             ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
-    except ConnectionError:
-        raise nobody from None
-    except (RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        raise OptionError(f"run: the Ray cluster at {address!r} cannot be joined ({one_line(error)}).") from error
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        if address == "auto" and isinstance(error, ConnectionError):
+            raise nobody from None
+        raise OptionError(
+            f"run: the Ray cluster at {address!r} cannot be joined ({one_line(error)}). "
+            "Versions of Ray and Python must be the same everywhere, and a cluster with tokens needs RAY_AUTH_MODE=token."
+        ) from error
 
 
 def _is_answered(address: str) -> bool:
