@@ -7,6 +7,7 @@
     │   ├── ModelError                    a model, policy or vector is not what it must be
     │   │   └── ModelFileError            a file is damaged, of another format, or no model at all
     │   ├── RunFileError                  a saved run is damaged, of another format version, or none at all
+    │   │   └── RunFileAccessError        it may be whole, but is of another format version or the system does not let us read it
     │   ├── OptionError                   an option has a value that is not allowed
     │   │   └── DirectoryInUseError       another driver works in the directory of an experiment
     │   └── UnknownNameError              no environment, parameter, … of that name; suggests the nearest
@@ -45,6 +46,10 @@ class ModelFileError(ModelError):
 
 class RunFileError(InputError):
     """A saved run is damaged, of another format version, or none at all."""
+
+
+class RunFileAccessError(RunFileError):
+    """A saved run may be whole, but this spanrl cannot read it: another format version, or the system refuses."""
 
 
 class OptionError(InputError):

@@ -20,7 +20,7 @@ from spanrl.errors import MissingExtraError, OptionError
 from spanrl.experiments import on_ray
 from spanrl.experiments.driver import job_of
 from spanrl.experiments.engine import Event, Job, Kept, Moved, Stopped
-from spanrl.experiments.on_ray import RayEngine, compute
+from spanrl.experiments.on_ray import RayEngine, cell_task
 from spanrl.experiments.run import drive
 from spanrl.experiments.spec import Spec, read_spec
 from spanrl.experiments.store import Store
@@ -281,7 +281,7 @@ def messages(
     checkpoint: bytes | None = None, *, every: float = 1e-9, versions: dict[str, str | None] | None = None
 ) -> Sequence[Any]:
     settings = {"plugins": [], "folders": [], "checkpoint_every": every, "versions": versions or computed_with()}
-    return list(compute(JOB._asdict(), checkpoint, settings))
+    return list(cell_task(JOB._asdict(), checkpoint, settings))
 
 
 def kinds(found: Sequence[Any]) -> list[str]:

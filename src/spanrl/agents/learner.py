@@ -152,7 +152,8 @@ class Learner:
         }  # fmt: skip
         if plan is not None:
             left = plan.left.copy() if self._hand is None else np.array(self._hand.left, dtype=np.int64)
-            state |= {f"plan.{name}": value for name, value in plan._replace(left=left)._asdict().items()}
+            parts = plan._asdict() | {"left": left, "gain_bounds": list(plan.gain_bounds)}
+            state |= {f"plan.{name}": value for name, value in parts.items()}
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -66,9 +66,9 @@ class SCAL:
         from spanrl.agents.learner import Learner, Rules
         from spanrl.confidence.regions import BernsteinBox
 
-        if self.perturb and info.horizon is not None and info.horizon > _LONG:
+        if self.perturb and info.is_longer_than(_LONG):
             warnings.warn(
-                f"SCAL: perturb=True takes tens of c·t sweeps an episode; with a horizon of {info.horizon} that is slow. "
+                f"SCAL: perturb=True takes tens of c·t sweeps an episode; with a horizon above {_LONG} that is slow. "
                 "Leave it out, as the paper's experiments do.",
                 stacklevel=2,
             )

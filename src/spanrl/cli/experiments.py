@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spanrl.cli.output import Json, Settings, compiling, print_json, show, to_number
+from spanrl.cli.output import Json, Settings, compiling, print_json, show, to_number, to_whole
 from spanrl.cli.output import table as new_table
 from spanrl.errors import OptionError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from spanrl.experiments.spec import Cell, Spec
 
 _LISTED = 20
+_SUMMARISED = 2000  # cells; with more, reading all of them for one table takes too long
 _STATES = ("finished", "begun", "waiting", "failed")
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="Directory of an experiment.", show_default=False)]
@@ -61,18 +63,18 @@ def run(
     from spanrl.experiments.spec import read_spec
 
     seconds = to_number("run", "--checkpoint-every", checkpoint_every)
-    count = to_number("run", "--workers", workers) if workers else None
+    count = to_whole("run", "--workers", workers) if workers else None
     if ray and workers:
         raise OptionError("run: --workers is for this machine, --ray for a cluster. Give one of them.")
     chosen = read_spec(spec)
     if dry_run:
-        _dry_run(chosen, out, count, only or [])
+        _dry_run(chosen, out, count, only or [], retry_failed)
         return
     outcome = drive(
         chosen,
         out=out,
         engine="ray" if ray else "local",
-        workers=count,  # type: ignore[arg-type]  # drive says what a whole number is
+        workers=count,
         address=ray or None,
         only=only or [],
         retry_failed=retry_failed,
@@ -84,8 +86,6 @@ def run(
 
 def _finish(outcome: Outcome, out: str) -> None:
     """Print what came of it, and leave with the exit code that says so."""
-    from spanrl.experiments.results import load_results
-
     if outcome.interrupted:
         print(
             f"spanrl: {outcome.finished} of {outcome.cells} cells are finished. The same command goes on.",
@@ -93,22 +93,41 @@ def _finish(outcome: Outcome, out: str) -> None:
         )
         raise typer.Exit(130)
     if not Settings.quiet:
-        print(load_results(out))
-        print(f"\n{outcome.finished} of {outcome.cells} cells finished in {out}. Next: spanrl report {out}")
+        _summarise(outcome, out)
     if outcome.failed:
-        for name, reason in list(outcome.failed.items())[:_LISTED]:
-            print(f"spanrl: {name} failed: {reason}", file=sys.stderr)
-        hidden = len(outcome.failed) - _LISTED
-        more = f" ({hidden} more are not listed)" if hidden > 0 else ""
-        print(
-            f"spanrl: {len(outcome.failed)} of {outcome.cells} cells failed{more}; the texts are in {Path(out) / 'failed'}. "
-            "--retry-failed computes them again.",
-            file=sys.stderr,
-        )
+        _list_failures(outcome, out)
+    if outcome.failed or outcome.waiting:
         raise typer.Exit(1)
 
 
-def _dry_run(spec: Spec, out: str, workers: float | None, only: list[str]) -> None:
+def _summarise(outcome: Outcome, out: str) -> None:
+    """Print the final regrets; whatever keeps us from it does not change what was done."""
+    from spanrl.errors import RunFileError
+    from spanrl.experiments.results import load_results
+
+    try:
+        if outcome.finished <= _SUMMARISED:
+            print(load_results(out))
+        print(f"\n{outcome.finished} of {outcome.cells} cells finished in {out}. Next: spanrl report {out}", flush=True)
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except RunFileError as error:
+        print(f"spanrl: {error}", file=sys.stderr)
+
+
+def _list_failures(outcome: Outcome, out: str) -> None:
+    for name, reason in list(outcome.failed.items())[:_LISTED]:
+        print(f"spanrl: {name} failed: {reason}", file=sys.stderr)
+    hidden = len(outcome.failed) - _LISTED
+    more = f" ({hidden} more are not listed)" if hidden > 0 else ""
+    print(
+        f"spanrl: {len(outcome.failed)} of {outcome.cells} cells failed{more}; the texts are in {Path(out) / 'failed'}. "
+        "--retry-failed computes them again.",
+        file=sys.stderr,
+    )
+
+
+def _dry_run(spec: Spec, out: str, workers: int | None, only: list[str], retry_failed: bool) -> None:
     """Print every cell with its state, and about how long the rest will take."""
     from spanrl.experiments.estimate import estimate
     from spanrl.experiments.progress import clock
@@ -116,13 +135,14 @@ def _dry_run(spec: Spec, out: str, workers: float | None, only: list[str]) -> No
     from spanrl.experiments.store import Store
 
     cells = select(spec.cells(), only)
-    count = n_workers(workers, len(cells))  # type: ignore[arg-type]
+    count = n_workers(workers, len(cells))
     store = Store(out)
     store.check(spec)
     states = store.states(spec)
     for cell in cells:
         print(f"{states[cell.id]:<10}{cell.id}")
-    todo: list[Cell] = [cell for cell in cells if states[cell.id] in ("begun", "waiting")]
+    wanted = ("begun", "waiting", "failed") if retry_failed else ("begun", "waiting")
+    todo: list[Cell] = [cell for cell in cells if states[cell.id] in wanted]
     if not Settings.quiet and todo:
         print("spanrl: trying each kind of cell for a moment …", file=sys.stderr)
     with compiling("dry-run", 40):

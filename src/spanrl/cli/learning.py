@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spanrl.cli.output import MODEL_HELP, Json, compiling, number, on_terminal, print_json, show, to_number
+from spanrl.cli.output import MODEL_HELP, Json, compiling, number, on_terminal, print_json, show, to_number, to_whole
 from spanrl.cli.output import table as new_table
 from spanrl.errors import OptionError
 
@@ -38,7 +38,7 @@ def learn(
     from spanrl.learning.worlds import as_world
 
     steps, per_decade = to_number("learn", "--horizon", horizon), to_number("learn", "--points", points)
-    whole_seed = _to_seed(seed)
+    whole_seed = to_whole("learn", "--seed", seed)
     world, chosen = as_world(env).env, make_agent(agent)
     if out:
         check_free(out)
@@ -110,11 +110,3 @@ def _check_figure(path: str) -> None:
     if not where.parent.is_dir() or where.is_dir():
         raise OptionError(f"learn: --plot must be a file in a folder that exists; got {path!r}.")
     new_axes()
-
-
-def _to_seed(text: str) -> int:
-    """Return a seed: exactly where it is written as an integer, and 1e3 is one, too."""
-    try:
-        return int(float(text)) if "e" in text.lower() and float(text).is_integer() else int(text)
-    except (ValueError, OverflowError):
-        raise OptionError(f"learn: --seed must be a whole number ≥ 0; got {text!r}.") from None

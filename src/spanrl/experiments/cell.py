@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from time import monotonic
+from typing import Any, Protocol
 
 from spanrl.agents.registry import make_agent
 from spanrl.errors import RunFileError
 from spanrl.experiments.engine import Job
+from spanrl.experiments.plugins import plugin_digests
+from spanrl.kernels.cache import source_digest
 from spanrl.learning.files import computed_with
 from spanrl.learning.learn import optimal_gain
 from spanrl.learning.session import Session
@@ -17,6 +20,64 @@ from spanrl.learning.worlds import TableWorld, as_world
 
 Look = Callable[[int, Callable[[], bytes | None]], None]
 """Called between budgets with the steps done and a function that returns the checkpoint as bytes; it may raise to stop."""
+
+
+class StopCell(Exception):  # noqa: N818
+    """The cell was asked to stop; its checkpoint is kept."""
+
+
+class Listener(Protocol):
+    """Who follows a computation."""
+
+    def moved(self, t: int, resumed: bool = False) -> None:
+        """Take note of the steps done; ``resumed``: it goes on from there."""
+
+    def keep(self, checkpoint: bytes) -> None:
+        """Keep a checkpoint."""
+
+    def say(self, line: str) -> None:
+        """Pass on a line."""
+
+    def wants_stop(self) -> bool:
+        """Tell whether the cell should stop."""
+
+
+def compute(
+    job: Job, checkpoint: bytes | None, listener: Listener, *, tell_every: float, keep_every: float
+) -> tuple[dict[str, bytes], bytes | None]:
+    """Compute a cell and tell of it on the way, every so many seconds; return its files and its final checkpoint."""
+    computation = _begin(job, checkpoint, listener)
+    listener.moved(computation.t, resumed=computation.t > 0)
+    kept = told = monotonic()
+
+    def look(t: int, snapshot: Callable[[], bytes | None]) -> None:
+        nonlocal kept, told
+        now, stop = monotonic(), listener.wants_stop()
+        if now - told >= tell_every:
+            told = now
+            listener.moved(t)
+        if stop or now - kept >= keep_every:
+            state = snapshot()
+            if state is not None:
+                listener.keep(state)
+            kept = monotonic()
+        if stop:
+            raise StopCell
+
+    files = computation.run(look)
+    return files, computation.checkpoint()
+
+
+def _begin(job: Job, checkpoint: bytes | None, listener: Listener) -> Computation:
+    """Go on from the checkpoint where it fits."""
+    try:
+        computation = Computation(job, checkpoint)
+    except RunFileError as error:
+        listener.say(f"{job.id}: {error} The cell begins anew.")
+        return Computation(job, None)
+    if computation.note:
+        listener.say(f"{job.agent} on {job.env}: {computation.note}.")
+    return computation
 
 
 class Computation:
@@ -63,15 +124,16 @@ class Computation:
         """Go on from a checkpoint; a damaged one raises, one that does not fit is noted and left."""
         state = unpack(data)
         if state["versions"] != _versions():
-            self.note = "checkpoints were written with other versions, so cells begin anew"
+            self.note = "checkpoints were written with other versions of spanrl, its plugins, numpy or numba, so cells begin anew"
         elif state["horizon_was_read"] and state["horizon"] != self.job.horizon:
             self.note = "the agent reads the horizon, which is another now, so cells are computed anew"
         elif self._session.is_resumable:
             try:
                 self._session.restore(state)
-            except RunFileError:
-                self._session = self._fresh()
-                raise
+            except Exception as error:  # set_state of a plugin may raise anything
+                raise RunFileError(
+                    f"checkpoint: it cannot be gone on with ({type(error).__name__}: {error})."
+                ) from error
             self.resumed_at = [*state["resumed_at"], state["t"]]
 
 
@@ -86,7 +148,8 @@ def _world(env: str) -> tuple[TableWorld, float | None]:
 @lru_cache(maxsize=1)
 def _versions() -> dict[str, Any]:
     """Return what the bits depend on."""
-    from spanrl.kernels.cache import kernel_digest
-
     made = computed_with()
-    return {name: made[name] for name in ("spanrl", "numpy", "numba")} | {"kernels": kernel_digest()}
+    return {name: made[name] for name in ("spanrl", "numpy", "numba")} | {
+        "sources": source_digest(),
+        **plugin_digests(),
+    }

@@ -12,18 +12,21 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic
 from types import FrameType
 
-from spanrl.errors import RunFileError
-from spanrl.experiments.engine import Engine, Event, Failed, Finished, Job, Kept, Lost, Moved, Said, Stopped
+from spanrl.errors import RunFileAccessError, RunFileError
+from spanrl.experiments.engine import Engine, Event, Failed, Finished, Job, Kept, Lost, Moved, Said, Stopped, is_full
 from spanrl.experiments.progress import Display, Tally
 from spanrl.experiments.spec import Cell, Spec
 from spanrl.experiments.store import Store
+from spanrl.learning.snapshot import check_seal
 
 _PATIENCE = 10.0  # seconds that cells have to write their checkpoints when the driver is interrupted
 _TRIES = 3  # of a cell whose worker is lost
 _WAIT = 0.2
+_REMEMBERED = 10_000  # lines that are not said twice
 
 
 @dataclass
@@ -34,6 +37,7 @@ class Outcome:
     finished: int = 0
     computed: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    waiting: int = 0  # not begun, because the disk is full
     interrupted: bool = False
 
 
@@ -49,6 +53,7 @@ class Driver:
         self._queue: deque[Job] = deque()
         self._running: dict[str, Job] = {}
         self._tries: Counter[str] = Counter()
+        self._reached: dict[str, int] = {}  # steps at the last checkpoint, of cells that lost a worker
         self._said: set[str] = set()
         self._stopping = False
 
@@ -60,8 +65,8 @@ class Driver:
             while self._running or (self._queue and not self._stopping):
                 if self._stopping and stopped_at is None:
                     stopped_at = monotonic()
-                    self._display.say("stopping: cells under way write their checkpoints …")
                     self._engine.stop()
+                    self._display.say("stopping …")
                 if stopped_at is not None and monotonic() - stopped_at > _PATIENCE:
                     break
                 while not self._stopping and self._queue and len(self._running) < self._engine.slots:
@@ -99,21 +104,37 @@ class Driver:
     def _is_finished(self, cell: Cell) -> bool:
         try:
             return self._store.finished_horizon(cell) == self._spec.horizon
+        except RunFileAccessError:
+            raise  # it may be whole, and is not ours to move
         except RunFileError as error:
             aside = self._store.set_aside(self._store.cell_folder(cell.folder))
-            self._display.say(f"{cell.id}: {error} It was set aside as {aside} and is computed anew.")
+            what = str(error).rpartition(". ")[0]  # without the remedy, which is ours here
+            self._display.say(f"{cell.id}: {what}. It was set aside as {aside} and is computed anew.")
             return False
 
     def _start(self, job: Job) -> None:
-        path = self._store.checkpoint(job.folder)
         self._running[job.id] = job
         self._tally.running[job.id] = (0, job.horizon)
-        self._engine.start(job, path if path.exists() else None)
+        self._engine.start(job, self._checkpoint(job))
+
+    def _checkpoint(self, job: Job) -> Path | None:
+        """Return the checkpoint of a cell where there is a good one; a damaged one is named and set aside."""
+        path = self._store.checkpoint(job.folder)
+        if not path.exists():
+            return None
+        try:
+            check_seal(path)
+        except RunFileError as error:
+            aside = self._store.set_aside(path)
+            self._display.say(f"{job.id}: {error} It was set aside as {aside}; the cell begins anew.")
+            return None
+        return path
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Said):
             if event.line not in self._said:
-                self._said.add(event.line)
+                if len(self._said) < _REMEMBERED:
+                    self._said.add(event.line)
                 self._display.say(event.line)
             return
         job = self._running.get(event.id)
@@ -133,6 +154,8 @@ class Driver:
                 self._adopt(job, event)
             elif isinstance(event, Failed):
                 self._fail(job, event.reason, event.text)
+                if event.disk_full:
+                    self._hold()
             elif isinstance(event, Lost):
                 self._retry(job, event.why)
             else:
@@ -147,6 +170,8 @@ class Driver:
             self._store.adopt(job.folder, files)
         except OSError as error:
             self._fail(job, f"its files could not be written ({error.strerror or error})", "")
+            if is_full(error):
+                self._hold()
             return
         self._outcome.finished += 1
         self._outcome.computed += 1
@@ -166,13 +191,29 @@ class Driver:
         except OSError as error:
             self._handle(Said(f"the reasons of failures cannot be written ({error.strerror or error})."))
 
+    def _hold(self) -> None:
+        """Begin no further cells: their results could not be written."""
+        self._outcome.waiting = len(self._queue)
+        self._queue.clear()
+        self._display.say(
+            "the disk is full: no further cells are begun. Free some space, then run again with --retry-failed."
+        )
+
     def _retry(self, job: Job, why: str) -> None:
+        """Try a cell whose worker is lost again, unless it was lost too often without getting further."""
+        if self._stopping:
+            self._queue.append(job)
+            return
+        reached = self._store.checkpoint_time(job.folder) or 0
+        if reached > self._reached.get(job.id, 0):
+            self._reached[job.id] = reached
+            self._tries[job.id] = 0
         self._tries[job.id] += 1
         if self._tries[job.id] >= _TRIES:
             first, _, rest = why.partition("\n")
             self._fail(job, f"{first} ({_TRIES} times)", rest)
         else:
-            self._display.say(f"{job.id}: {why.partition(chr(10))[0]} It is tried again.")
+            self._display.say(f"{job.id}: {why.partition(chr(10))[0]}. It is tried again.")
             self._queue.appendleft(job)
 
     def _show(self) -> None:
@@ -205,7 +246,7 @@ class Driver:
             yield
         finally:
             for number, handler in before.items():
-                signal.signal(number, handler)
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: it was set outside Python
 
 
 def job_of(cell: Cell, spec: Spec) -> Job:

@@ -6,6 +6,7 @@ writes into ``cells/``: the driver alone does.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -51,6 +52,7 @@ class Failed(NamedTuple):
     id: str
     reason: str
     text: str
+    disk_full: bool = False
 
 
 class Lost(NamedTuple):
@@ -70,6 +72,11 @@ class Said(NamedTuple):
     """A worker has something to tell."""
 
     line: str
+
+
+def is_full(error: BaseException) -> bool:
+    """Tell whether an error says that the disk, or what one may use of it, is full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 Event = Moved | Kept | Finished | Failed | Lost | Stopped | Said

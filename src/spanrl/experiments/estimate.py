@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from time import perf_counter
 
-from spanrl.errors import RunFileError
+from spanrl.errors import OptionError, RunFileError
 from spanrl.experiments.cell import Computation
 from spanrl.experiments.driver import job_of
 from spanrl.experiments.engine import Job
+from spanrl.experiments.fields import told
 from spanrl.experiments.spec import Cell, Spec
 from spanrl.experiments.store import Store
 from spanrl.learning.files import META_FILE, read_meta
@@ -24,10 +25,13 @@ class _EnoughError(Exception):
 def estimate(spec: Spec, store: Store, cells: Sequence[Cell]) -> dict[tuple[str, str], float]:
     """Return about how many seconds a cell of each environment and agent takes from its beginning."""
     kinds = {(cell.env.id, cell.agent.id): cell for cell in reversed(cells)}  # the first cell of each kind
+    all_of: dict[tuple[str, str], list[Cell]] = {}
+    for cell in spec.cells():
+        all_of.setdefault((cell.env.id, cell.agent.id), []).append(cell)
     trial = min(_TRIAL, _BUDGET / max(len(kinds), 1))
     out = {}
     for kind, cell in kinds.items():
-        known = _known(store, [one for one in spec.cells() if (one.env.id, one.agent.id) == kind], spec.horizon)
+        known = _known(store, all_of[kind], spec.horizon)
         out[kind] = known if known is not None else _try(job_of(cell, spec), trial)
     return out
 
@@ -65,4 +69,6 @@ def _try(job: Job, seconds: float) -> float:
         (before, steps), (spent, t) = half[0], last
         speed = (t - steps) / (spent - before) if t > steps else max(t, 1) / spent
         return spent + (job.horizon - t) / speed
+    except Exception as error:
+        raise OptionError(f"run: the cell {job.id} would fail: {told(error)}.") from error
     return perf_counter() - begun

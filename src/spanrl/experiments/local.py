@@ -44,6 +44,7 @@ class LocalEngine:
         self._inbox: queue.SimpleQueue[tuple[_Process, dict[str, Any] | None]] = queue.SimpleQueue()
         self._idle: list[_Process] = []
         self._busy: dict[str, _Process] = {}
+        self._due: list[Event] = []
         self._compiler: _Process | None = None
         self._compiled = cache_dir() is None or is_compiled("run")
 
@@ -59,7 +60,12 @@ class LocalEngine:
 
     def start(self, job: Job, checkpoint: Path | None) -> None:
         """Hand a cell to a worker; it finds the checkpoint by itself."""
-        process = self._idle.pop() if self._idle else _Process(self._settings, self._inbox)
+        try:
+            process = self._idle.pop() if self._idle else _Process(self._settings, self._inbox)
+        except OSError as error:
+            self._most = max(1, len(self._busy))  # the system allows no more processes
+            self._due.append(Lost(job.id, f"no worker process could be started ({error.strerror or error})"))
+            return
         self._busy[job.id] = process
         process.send({"do": "cell", "job": job._asdict()})
 
@@ -68,7 +74,9 @@ class LocalEngine:
         if not self._compiled and self._compiler is None:
             self._compiler = _Process(self._settings, self._inbox)
             self._compiler.send({"do": "compile"})
-        found: list[Event] = []
+        found, self._due = self._due, []
+        if found:
+            timeout = 0.0
         with suppress(queue.Empty):
             found += self._take(*self._inbox.get(timeout=timeout))
             while True:
@@ -124,14 +132,14 @@ class _Process:
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self._inbox = inbox
         self._popen = subprocess.Popen(
-            [sys.executable, "-m", "spanrl.experiments.worker"],
+            [sys.executable, "-P", "-m", "spanrl.experiments.worker"],  # -P: no module of the current directory
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "POLARS_MAX_THREADS": "1"},
             text=True, encoding="utf-8", errors="replace",
         )  # fmt: skip
-        self._threads = [threading.Thread(target=read, daemon=True) for read in (self._read_errors, self._read_events)]
-        for thread in self._threads:
-            thread.start()
+        self._readers = [threading.Thread(target=read, daemon=True) for read in (self._read_events, self._read_errors)]
+        for reader in self._readers:
+            reader.start()
         self.send(settings)
 
     def send(self, message: dict[str, Any]) -> None:
@@ -145,24 +153,30 @@ class _Process:
         """Kill the process and wait until it has gone."""
         self._popen.kill()
         self._popen.wait()
-        for thread in self._threads:
-            thread.join(timeout=5)
-        for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+        popen, readers = self._popen, self._readers
+        for stream, reader in ((popen.stdin, None), (popen.stdout, readers[0]), (popen.stderr, readers[1])):
+            if reader is not None:
+                reader.join(timeout=1)
+                if reader.is_alive():  # a process that a plugin has started holds the other end
+                    continue
             with suppress(OSError):
                 stream.close()  # type: ignore[union-attr]
 
     def obituary(self) -> str:
-        """Say how the process ended and what it said last."""
+        """Say how the process ended and what it said last: in one line, and in all."""
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(timeout=2)
         self.end()
         code = self._popen.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        said = "\n".join(self._last)
-        return f"the worker process {how}" + (f"; it said last:\n{said}" if said else ".")
+        said = f", saying {self._last[-1]!r}" if self._last else ""
+        return "\n".join([f"the worker process {how}{said}", *self._last])
 
     def _read_events(self) -> None:
         assert self._popen.stdout is not None
-        for line in self._popen.stdout:
-            self._inbox.put((self, json.loads(line)))
+        with suppress(ValueError):  # a line that was cut is the last one
+            for line in self._popen.stdout:
+                self._inbox.put((self, json.loads(line)))
         self._inbox.put((self, None))
 
     def _read_errors(self) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,27 +56,29 @@ class Lock:
                     f"run: {self.path.parent} is in use by another spanrl run{self._named()}. "
                     "Wait for it, stop it, or give another --out."
                 ) from None
-        os.truncate(handle, 0)
-        os.write(handle, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
         self._handle = handle
+        with suppress(OSError):  # who holds it may go unwritten where the disk is full
+            os.truncate(handle, 0)
+            os.write(handle, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
 
     def release(self) -> None:
         """Give the lock back; the file stays, empty."""
         if self._handle >= 0:
-            os.truncate(self._handle, 0)
+            with suppress(OSError):
+                os.truncate(self._handle, 0)
             os.close(self._handle)
             self._handle = -1
 
     def holder(self) -> dict[str, Any] | None:
         """Return pid and host of the driver that holds the lock, {} where it does not tell, None where nobody does."""
         try:
-            handle = os.open(self.path, os.O_RDWR)
+            handle = os.open(self.path, os.O_RDONLY)
         except OSError:
             return None
         try:
             _try_lock(handle)
-        except OSError:
-            return self._read()
+        except OSError as error:
+            return self._read() if error.errno in _TAKEN else None
         else:
             return None
         finally:

@@ -22,8 +22,8 @@ from queue import SimpleQueue
 from time import monotonic, sleep
 from typing import Any
 
-from spanrl.errors import MissingExtraError, OptionError, RunFileError
-from spanrl.experiments.cell import Computation
+from spanrl.errors import MissingExtraError, OptionError
+from spanrl.experiments.cell import compute
 from spanrl.experiments.engine import Event, Failed, Finished, Job, Kept, Lost, Moved, Said, Stopped
 from spanrl.experiments.plugins import import_plugins
 from spanrl.experiments.worker import compile_all, one_line
@@ -51,7 +51,7 @@ class RayEngine:
         self._settings = {
             "plugins": list(plugins), "folders": list(folders), "checkpoint_every": checkpoint_every, "versions": computed_with(),
         }  # fmt: skip
-        self._task = self._ray.remote(num_returns="streaming", max_retries=0, num_cpus=1)(compute)
+        self._task = self._ray.remote(num_returns="streaming", max_retries=0, num_cpus=1)(cell_task)
         self._streams: dict[Any, str] = {}  # each with the id of its cell
         self._due: list[Event] = []
         self._cpus, self._counted = 1, -inf
@@ -128,7 +128,7 @@ def _event(cell: str, message: Message) -> Event:
     return kinds[kind](cell, **message)
 
 
-def compute(job: dict[str, Any], checkpoint: bytes | None, settings: dict[str, Any]) -> Iterator[Message]:
+def cell_task(job: dict[str, Any], checkpoint: bytes | None, settings: dict[str, Any]) -> Iterator[Message]:
     """Compute a cell on a node: yield its messages as they come, "finished" or "failed" last.
 
     The computation has a thread of its own, because it reports by calls, and a task by what it yields.
@@ -147,54 +147,40 @@ def _cell(job: Job, checkpoint: bytes | None, settings: dict[str, Any], put: Cal
         _check_versions(settings["versions"])
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
         import_plugins(settings["plugins"], settings["folders"])
-        _compile(put)
-        files = _run(_begin(job, checkpoint, put), settings["checkpoint_every"], put)
+        sender = _Sender(put)
+        _compile(sender)
+        files, state = compute(job, checkpoint, sender, tell_every=_TELL_EVERY, keep_every=settings["checkpoint_every"])
+        if state is not None:
+            sender.keep(state)
     except BaseException as error:  # whatever is not told leaves the driver waiting
         put({"event": "failed", "reason": one_line(error), "text": traceback.format_exc()})
     else:
         put({"event": "finished", "files": files})
 
 
-def _run(computation: Computation, every: float, put: Callable[[Message], None]) -> dict[str, bytes]:
-    """Go to the horizon, tell of it on the way, and send the last checkpoint."""
-    put({"event": "moved", "t": computation.t, "resumed": computation.t > 0})
-    kept = told = monotonic()
+class _Sender:
+    """Send what a computation tells to the driver."""
 
-    def keep(checkpoint: bytes | None) -> None:
-        if checkpoint is not None:
-            put({"event": "kept", "checkpoint": checkpoint})
+    def __init__(self, put: Callable[[Message], None]) -> None:
+        self._put = put
 
-    def look(t: int, checkpoint: Callable[[], bytes | None]) -> None:
-        nonlocal kept, told
-        now = monotonic()
-        if now - told >= _TELL_EVERY:
-            told = now
-            put({"event": "moved", "t": t})
-        if now - kept >= every:
-            keep(checkpoint())
-            kept = monotonic()
+    def moved(self, t: int, resumed: bool = False) -> None:
+        self._put({"event": "moved", "t": t, "resumed": resumed})
 
-    files = computation.run(look)
-    keep(computation.checkpoint())
-    return files
+    def keep(self, checkpoint: bytes) -> None:
+        self._put({"event": "kept", "checkpoint": checkpoint})
+
+    def say(self, line: str) -> None:
+        self._put({"event": "said", "line": line})
+
+    def wants_stop(self) -> bool:
+        return False
 
 
-def _begin(job: Job, checkpoint: bytes | None, put: Callable[[Message], None]) -> Computation:
-    """Go on from the checkpoint where it is a good one."""
-    try:
-        computation = Computation(job, checkpoint)
-    except RunFileError as error:
-        put({"event": "said", "line": f"{job.id}: {error} The cell begins anew."})
-        return Computation(job, None)
-    if computation.note:
-        put({"event": "said", "line": f"{job.agent} on {job.env}: {computation.note}."})
-    return computation
-
-
-def _compile(put: Callable[[Message], None]) -> None:
+def _compile(sender: _Sender) -> None:
     """Compile the kernels where this node has not done so before."""
     if cache_dir() is not None and not is_compiled("run"):
-        put({"event": "said", "line": f"{socket.gethostname()} compiles for first use, about 40 seconds, once …"})
+        sender.say(f"{socket.gethostname()} compiles for first use, about 40 seconds, once …")
         compile_all()
 
 

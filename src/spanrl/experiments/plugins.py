@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import sys
 from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
 
 from spanrl.errors import OptionError
 from spanrl.experiments.fields import told
+
+_digests: dict[str, str] = {}
+
+
+def plugin_digests() -> dict[str, str]:
+    """Return a hash of the file of each plugin that was imported, since the bits of its cells depend on it."""
+    return dict(_digests)
 
 
 def import_plugins(plugins: Iterable[str], folders: Iterable[str]) -> None:
@@ -22,9 +32,14 @@ def import_plugins(plugins: Iterable[str], folders: Iterable[str]) -> None:
     importlib.invalidate_caches()
     for name in plugins:
         try:
-            importlib.import_module(name)
+            _digests[f"plugin {name}"] = _digest(importlib.import_module(name))
         except (Exception, SystemExit) as error:
             raise OptionError(
                 f"plugins: {name!r} cannot be imported ({told(error)}). "
                 f"It is looked for in {' and '.join(folders)} first."
             ) from error
+
+
+def _digest(module: ModuleType) -> str:
+    file = getattr(module, "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16] if file else ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Protocol
@@ -173,8 +175,38 @@ def _panel(tally: Tally) -> Any:
     return Group(overall, Text(tally.note or str(tally), style=style), cells, *more)
 
 
+class Guarded:
+    """A display that turns silent when it can no longer be seen: a closed terminal or pipe is no reason to stop computing."""
+
+    def __init__(self, inner: Display) -> None:
+        """Guard ``inner``."""
+        self._inner = inner
+
+    def update(self, tally: Tally) -> None:
+        """Show it if possible."""
+        with self._guard():
+            self._inner.update(tally)
+
+    def say(self, line: str) -> None:
+        """Show it if possible."""
+        with self._guard():
+            self._inner.say(line)
+
+    def close(self) -> None:
+        """Take it away if possible."""
+        with self._guard():
+            self._inner.close()
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError):
+            self._inner = Silent()
+
+
 def display(wanted: bool) -> Display:
     """Return what suits standard error."""
-    if not wanted:
+    if not wanted or sys.stderr is None:
         return Silent()
-    return LiveTable() if sys.stderr.isatty() else Lines()
+    return Guarded(LiveTable() if sys.stderr.isatty() else Lines())

@@ -58,8 +58,8 @@ def read_cells(root: Path) -> dict[str, Any]:
     for cell in spec.cells():
         folder = root / "cells" / cell.folder
         text = root / "failed" / f"{cell.folder}.txt"
-        if folder.is_dir():
-            found, computed_with = _read_finished(folder, cell)
+        found, computed_with = _read_finished(folder, cell) if folder.is_dir() else (None, {})
+        if found is not None and found.horizon == spec.horizon:
             groups.setdefault((cell.env.id, cell.agent.id), Group(cell.env, cell.agent, [])).cells.append(found)
             for name, version in computed_with.items():
                 versions.setdefault(name, set()).update([version] if version else [])

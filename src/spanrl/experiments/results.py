@@ -40,7 +40,7 @@ class Results:
         dir: the folder of the experiment.
         spec: what was asked for.
         failed: the first line of the text of each failed cell, by the id of the cell.
-        missing: the ids of the cells that are neither there nor failed.
+        missing: the ids of the cells that are neither finished nor failed; those still at a shorter horizon are among them.
         versions: the distinct versions of python, spanrl, … and of "git" that the finished cells were computed with.
         groups: the finished cells.
     """

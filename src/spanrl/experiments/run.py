@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from math import isfinite
 from typing import Any
 
@@ -16,7 +17,7 @@ from spanrl.errors import CellsFailedError, OptionError
 from spanrl.experiments.driver import Driver, Outcome
 from spanrl.experiments.engine import Engine
 from spanrl.experiments.local import LocalEngine
-from spanrl.experiments.progress import Display, Silent, display
+from spanrl.experiments.progress import display
 from spanrl.experiments.results import Results, load_results
 from spanrl.experiments.spec import Cell, Spec, read_spec
 from spanrl.experiments.store import Store
@@ -82,29 +83,24 @@ def drive(
         raise OptionError(f"run: --checkpoint-every must be a number of seconds > 0; got {checkpoint_every!r}.")
     count = n_workers(workers, len(cells))
     store = Store(out)
-    store.open(spec)
-    shown: Display = Silent()
-    chosen: Engine | None = None
-    try:
-        if engine == "ray":
-            from spanrl.experiments.on_ray import RayEngine
-
-            chosen = RayEngine(address or "auto", spec.plugins, spec.folders, checkpoint_every)
-        else:
-            chosen = LocalEngine(
-                store.dir,
-                workers=count,
-                plugins=spec.plugins,
-                folders=spec.folders,
-                checkpoint_every=checkpoint_every,
-            )
+    store.check(spec)
+    with ExitStack() as stack:
+        chosen = _engine(engine, spec, store, count, address, checkpoint_every)
+        stack.callback(chosen.close)
+        store.open(spec)
+        stack.callback(store.close)
+        stack.callback(chosen.close)  # before the lock goes: no worker of ours may write after that
         shown = display(show)
+        stack.callback(shown.close)
         return Driver(spec, store, chosen, shown, cells).run(retry_failed=retry_failed)
-    finally:
-        shown.close()
-        if chosen is not None:
-            chosen.close()
-        store.close()
+
+
+def _engine(name: str, spec: Spec, store: Store, workers: int, address: str | None, every: float) -> Engine:
+    if name == "ray":
+        from spanrl.experiments.on_ray import RayEngine
+
+        return RayEngine(address or "auto", spec.plugins, spec.folders, every)
+    return LocalEngine(store.dir, workers=workers, plugins=spec.plugins, folders=spec.folders, checkpoint_every=every)
 
 
 def select(cells: Sequence[Cell], patterns: Iterable[str]) -> list[Cell]:

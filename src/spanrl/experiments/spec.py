@@ -21,6 +21,9 @@ from spanrl.experiments.shipped import list_experiments, shipped
 
 __all__ = ["Cell", "Entry", "Spec", "differences", "import_plugins", "list_experiments", "load_spec", "read_spec"]
 
+HEADER = "# Written by spanrl run: the experiment of this directory, with every grid expanded."
+"""The first line of a stored spec, by which we know our own."""
+
 _NAMED = 5
 
 
@@ -76,7 +79,7 @@ class Spec:
             "env": [entry.table() for entry in self.envs],
             "agent": [entry.table() for entry in self.agents],
         }
-        return tomli_w.dumps(content)
+        return f"{HEADER}\n{tomli_w.dumps(content)}"
 
 
 def read_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:

@@ -24,8 +24,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from spanrl.errors import OptionError, RunFileError
+from spanrl.experiments.engine import is_full
 from spanrl.experiments.lock import Lock
-from spanrl.experiments.spec import Cell, Spec, differences, load_spec
+from spanrl.experiments.spec import HEADER, Cell, Spec, differences, load_spec
 from spanrl.learning.files import META_FILE, read_meta, sync_folder, verify, write_files
 from spanrl.learning.snapshot import read_head
 from spanrl.tables import write_bytes
@@ -38,13 +39,15 @@ class Store:
 
     def __init__(self, dir: str | os.PathLike[str]) -> None:  # noqa: A002
         """Point at a directory; nothing is read yet."""
+        if not isinstance(dir, str | os.PathLike) or not os.fspath(dir):
+            raise OptionError(f"run: the directory must be a path; got {dir!r}. Give a new folder to --out.")
         self.dir = Path(os.path.abspath(dir))
         self.lock = Lock(self.dir / "lock")
 
     def check(self, spec: Spec) -> None:
         """Refuse a directory that is something else, or of a spec that ``spec`` does not go on with; nothing is touched."""
         self._check_place()
-        if (self.dir / SPEC_FILE).exists():
+        if self._has_spec():
             self._check_spec(load_spec(self.dir / SPEC_FILE), spec)
 
     def open(self, spec: Spec) -> None:
@@ -58,7 +61,9 @@ class Store:
         try:
             self.check(spec)  # once more: nobody can change it now
             shutil.rmtree(self.dir / "tmp", ignore_errors=True)
-            self.write(SPEC_FILE, spec.to_toml().encode())
+            text = spec.to_toml().encode()
+            if not self._has_spec() or (self.dir / SPEC_FILE).read_bytes() != text:
+                self.write(SPEC_FILE, text)
         except OSError as error:
             self.lock.release()
             raise self._unusable(error) from None
@@ -123,7 +128,7 @@ class Store:
         """Return the steps done at the checkpoint of a cell, None where there is none that can be read."""
         try:
             return int(read_head(self.checkpoint(folder))["t"])
-        except (OSError, RunFileError):
+        except (OSError, RunFileError, KeyError, TypeError, ValueError):
             return None
 
     def write(self, name: str, data: bytes, *, wait: bool = True) -> None:
@@ -133,6 +138,8 @@ class Store:
             target.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(temporary, data, wait=wait)
             os.replace(temporary, target)
+            if wait:
+                sync_folder(target.parent)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
@@ -155,10 +162,12 @@ class Store:
         """Rename a computed cell into ``cells/``, in place of a shorter one; forget that it ever failed."""
         target = self.cell_folder(folder)
         target.parent.mkdir(parents=True, exist_ok=True)
+        old = self.temporary()
         if target.exists():
-            os.rename(target, self.temporary())
+            os.rename(target, old)
         os.rename(temporary, target)
         sync_folder(target.parent)
+        shutil.rmtree(old, ignore_errors=True)
         self.failure(folder).unlink(missing_ok=True)
 
     def set_aside(self, path: Path) -> Path:
@@ -178,17 +187,23 @@ class Store:
             return False
 
     def _unusable(self, error: OSError) -> OptionError:
-        return OptionError(f"run: {self.dir} cannot be used ({error.strerror or error}). Give another --out.")
+        remedy = "Free some space" if is_full(error) else "Give another --out"
+        return OptionError(f"run: {self.dir} cannot be used ({error.strerror or error}). {remedy}.")
 
     def _check_place(self) -> None:
         try:
-            occupied = self.dir.exists() and not (self.dir / SPEC_FILE).exists() and _is_occupied(self.dir)
+            occupied = self.dir.exists() and not self._has_spec() and _is_occupied(self.dir)
         except OSError as error:
             raise self._unusable(error) from None
         if occupied:
             raise OptionError(
                 f"run: {self.dir} is no experiment of ours and not an empty folder. Give a new folder to --out."
             )
+
+    def _has_spec(self) -> bool:
+        """Tell whether there is a spec that we wrote; one of the user's is not ours to replace."""
+        path = self.dir / SPEC_FILE
+        return path.is_file() and path.read_bytes().startswith(HEADER.encode())
 
     def _check_spec(self, there: Spec, here: Spec) -> None:
         found = differences(there, here)

@@ -14,23 +14,18 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
-from time import monotonic
 from typing import Any, TextIO
 
-from spanrl.errors import RunFileError
-from spanrl.experiments.cell import Computation
-from spanrl.experiments.engine import Job
+from spanrl.errors import OptionError
+from spanrl.experiments.cell import StopCell, compute
+from spanrl.experiments.engine import Job, is_full
 from spanrl.experiments.spec import import_plugins
 from spanrl.experiments.store import Store
 
 _TELL_EVERY = 0.2  # seconds
-
-
-class StopCell(Exception):  # noqa: N818
-    """The driver wants the cell to stop where it is."""
+_LONGEST_LINE, _LONGEST_TEXT = 500, 100_000
 
 
 class Worker:
@@ -43,10 +38,15 @@ class Worker:
         self._store = Store(settings["dir"])
         self._every = float(settings["checkpoint_every"])
         self._plugins = settings["plugins"], settings["folders"]
+        self._job: Job
+        self._broken: OptionError | None = None
 
     def serve(self) -> None:
         """Do what comes, until the driver ends this process."""
-        import_plugins(*self._plugins)
+        try:
+            import_plugins(*self._plugins)
+        except OptionError as error:
+            self._broken = error  # every cell says so
         while True:
             message = self._inbox.get()
             if message["do"] == "compile":
@@ -61,53 +61,41 @@ class Worker:
         except StopCell:
             self._tell(event="stopped", id=job.id)
         except Exception as error:
-            self._tell(event="failed", id=job.id, reason=one_line(error), text=traceback.format_exc())
+            reason, text = one_line(error), traceback.format_exc()[-_LONGEST_TEXT:]
+            self._tell(event="failed", id=job.id, reason=reason, text=text, disk_full=is_full(error))
         else:
             self._tell(event="finished", id=job.id, folder=str(folder))
 
     def _compute(self, job: Job) -> Path:
-        computation = self._begin(job)
-        self._tell(event="moved", id=job.id, t=computation.t, resumed=computation.t > 0)
-        kept = told = monotonic()
-
-        def look(t: int, checkpoint: Callable[[], bytes | None]) -> None:
-            nonlocal kept, told
-            now = monotonic()
-            if now - told >= _TELL_EVERY:
-                told = now
-                self._tell(event="moved", id=job.id, t=t)
-            stop = self._stop.is_set()
-            if stop or now - kept >= self._every:
-                self._keep(job, checkpoint())
-                kept = monotonic()
-            if stop:
-                raise StopCell
-
-        files = computation.run(look)
+        if self._broken is not None:
+            raise self._broken
+        path = self._store.checkpoint(job.folder)
+        self._job = job
+        checkpoint = path.read_bytes() if path.exists() else None
+        files, state = compute(job, checkpoint, self, tell_every=_TELL_EVERY, keep_every=self._every)
         folder = self._store.write_temporary(files)
-        self._keep(job, computation.checkpoint(), wait=False)  # the result is safe; this only serves a longer horizon
+        if state is not None:
+            self.keep(state, wait=False)  # the result is safe; this only serves a longer horizon
         return folder
 
-    def _begin(self, job: Job) -> Computation:
-        """Go on from the checkpoint where there is a good one; a damaged one is named and set aside."""
-        path = self._store.checkpoint(job.folder)
-        try:
-            computation = Computation(job, path.read_bytes() if path.exists() else None)
-        except RunFileError as error:
-            aside = self._store.set_aside(path)
-            self._tell(event="said", line=f"{job.id}: {error} It was set aside as {aside}; the cell begins anew.")
-            return Computation(job, None)
-        if computation.note:
-            self._tell(event="said", line=f"{job.agent} on {job.env}: {computation.note}.")
-        return computation
+    def moved(self, t: int, resumed: bool = False) -> None:
+        """Tell the driver."""
+        self._tell(event="moved", id=self._job.id, t=t, resumed=resumed)
 
-    def _keep(self, job: Job, checkpoint: bytes | None, *, wait: bool = True) -> None:
+    def keep(self, checkpoint: bytes, *, wait: bool = True) -> None:
         """Write a checkpoint; a disk that is full costs the checkpoint, not the cell."""
         try:
-            if checkpoint is not None:
-                self._store.write_checkpoint(job.folder, checkpoint, wait=wait)
+            self._store.write_checkpoint(self._job.folder, checkpoint, wait=wait)
         except OSError as error:
-            self._tell(event="said", line=f"{job.id}: no checkpoint could be written ({error.strerror or error}).")
+            self.say(f"{self._job.id}: no checkpoint could be written ({error.strerror or error}).")
+
+    def say(self, line: str) -> None:
+        """Have the driver say it."""
+        self._tell(event="said", line=line)
+
+    def wants_stop(self) -> bool:
+        """Tell whether the driver wants all cells to stop."""
+        return self._stop.is_set()
 
     def _tell(self, **message: Any) -> None:
         self._outbox.write(json.dumps(message) + "\n")
@@ -118,7 +106,8 @@ def one_line(error: BaseException) -> str:
     """Return what went wrong in one line."""
     text = " ".join(str(error).split())
     known = type(error).__module__.startswith("spanrl.")
-    return text if known and text else f"{type(error).__name__}: {text}".rstrip(": ")
+    line = text if known and text else f"{type(error).__name__}: {text}".rstrip(": ")
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} …"
 
 
 def compile_all() -> None:
@@ -147,7 +136,9 @@ def _listen(inbox: SimpleQueue[dict[str, Any]], stop: threading.Event) -> None:
 def main() -> None:
     """Serve the driver at the other end of the pipes."""
     warnings.showwarning = lambda message, *_: print(message, file=sys.stderr, flush=True)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the driver decides what follows
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # they may reach the whole group; the driver decides what follows
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     outbox = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     inbox: SimpleQueue[dict[str, Any]] = SimpleQueue()

@@ -16,9 +16,19 @@ from pathlib import Path
 @cache
 def kernel_digest() -> str:
     """Return a hash of the sources of all kernels."""
+    return _digest("kernels", "confidence")
+
+
+@cache
+def source_digest() -> str:
+    """Return a hash of all sources that the bits of a run depend on."""
+    return _digest("agents", "confidence", "envs", "kernels", "learning", "models", "planning")
+
+
+def _digest(*folders: str) -> str:
     digest = hashlib.sha256()
     package = Path(__file__).parents[1]
-    for source in sorted((*package.glob("kernels/*.py"), *package.glob("confidence/*.py"))):
+    for source in sorted(path for folder in folders for path in package.glob(f"{folder}/*.py")):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from spanrl import __version__
-from spanrl.errors import InputError, OptionError, RunFileError
+from spanrl.errors import InputError, OptionError, RunFileAccessError, RunFileError
 from spanrl.models.checks import Array
 from spanrl.tables import read_table, require_polars, table_bytes, write_bytes
 
@@ -214,7 +214,7 @@ def _read(path: Path) -> bytes:
     except FileNotFoundError:
         raise RunFileError(f"load: {path} is missing. Give the folder of a saved run.") from None
     except OSError as error:
-        raise RunFileError(
+        raise RunFileAccessError(
             f"load: {path} cannot be read ({error.strerror or error}). Give the folder of a saved run."
         ) from None
 
@@ -230,7 +230,7 @@ def read_meta(path: Path) -> dict[str, Any]:
     if version is None:
         raise RunFileError(f"load: {path} does not describe a run (it has no format_version). {REMEDY}")
     if version != VERSION:
-        raise RunFileError(
+        raise RunFileAccessError(
             f"load: {path} has format version {version}, this spanrl reads version {VERSION}. Load it with the spanrl that saved it."
         )
     if not _sealed(content):

@@ -86,8 +86,14 @@ class Session:
 
     @property
     def is_resumable(self) -> bool:
-        """Whether the state can be written down: the world is ours, and the learner has get_state and set_state of its own."""
-        return isinstance(self._world, TableWorld) and "get_state" in vars(type(self.learner))
+        """Whether the state can be written down: world, learner and generator are ours, or the learner has methods of its own for it."""
+        learner = self.learner
+        if isinstance(learner, Learner) and learner.rng is not self._agent_rng:
+            return False  # nobody would keep the state of that generator
+        ours = type(learner) is Learner
+        return isinstance(self._world, TableWorld) and (
+            ours or (_has(learner, "get_state") and _has(learner, "set_state"))
+        )
 
     def state(self) -> State:
         """Return the exact state, as ``run`` has it when it calls its function."""
@@ -114,6 +120,8 @@ class Session:
         for rng, kept in ((self._env_rng, state["env_rng"]), (self._agent_rng, state["agent_rng"])):
             words = np.array(kept["words"], dtype=np.uint64)
             rng.bit_generator.state = {**rng.bit_generator.state, **kept["rest"], "state": {"state": words}}
+        if state["horizon_was_read"]:
+            _ = self.info.horizon  # and so it stays
         assert isinstance(self._world, TableWorld)
         self._world.resume(self._env_rng)
         self._recorder.restore(state)
@@ -196,6 +204,16 @@ def _runs_compiled(learner: Any) -> TypeGuard[Learner]:
         getattr(type(learner), name) is getattr(Learner, name) for name in ("act", "observe")
     )
     return ours and is_compilable(learner.rng)
+
+
+def _has(learner: Any, name: str) -> bool:
+    """Tell whether a class below our own Learner defines a method: what it inherits from there knows nothing of its additions."""
+    for kind in type(learner).__mro__:
+        if kind is Learner:
+            return False
+        if name in vars(kind):
+            return True
+    return False
 
 
 def _rng_state(rng: np.random.Generator) -> dict[str, Any]:

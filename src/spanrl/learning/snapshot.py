@@ -40,7 +40,7 @@ def pack(state: Mapping[str, Any]) -> bytes:
         raise InputError(f"checkpoint: {odd!r} must be an array of numbers; got one of objects.")
     rest = {name: value for name, value in state.items() if name not in arrays}
     body = io.BytesIO()
-    body.write(json.dumps(rest, default=_plain).encode() + b"\n")
+    body.write(json.dumps({name: _plain(value) for name, value in rest.items()}).encode() + b"\n")
     np.savez(body, **arrays)
     content = body.getvalue()
     return b"\n".join((_MAGIC, hashlib.sha256(content).hexdigest().encode(), content))
@@ -48,13 +48,7 @@ def pack(state: Mapping[str, Any]) -> bytes:
 
 def unpack(data: bytes, who: str = "checkpoint") -> State:
     """Return the state that was packed, or raise a RunFileError that begins with ``who``."""
-    magic, _, rest = data.partition(b"\n")
-    digest, _, content = rest.partition(b"\n")
-    if magic != _MAGIC:
-        raise RunFileError(f"{who}: this is no checkpoint of version {VERSION}.")
-    if hashlib.sha256(content).hexdigest().encode() != digest:
-        raise RunFileError(f"{who}: the checkpoint is cut or was changed (its SHA-256 is another).")
-    line, _, arrays = content.partition(b"\n")
+    line, _, arrays = _content(data, who).partition(b"\n")
     try:
         state: State = dict(json.loads(line))
         with np.load(io.BytesIO(arrays), allow_pickle=False) as archive:
@@ -63,11 +57,35 @@ def unpack(data: bytes, who: str = "checkpoint") -> State:
         raise RunFileError(f"{who}: the checkpoint cannot be read ({error}).") from None
 
 
-def _plain(value: object) -> Any:
+def check_seal(path: Path) -> None:
+    """Raise a RunFileError unless the file holds a checkpoint as it was written."""
+    _content(path.read_bytes(), "checkpoint")
+
+
+def _content(data: bytes, who: str) -> bytes:
+    """Return what the seal covers."""
+    magic, _, rest = data.partition(b"\n")
+    digest, _, content = rest.partition(b"\n")
+    if magic != _MAGIC:
+        raise RunFileError(f"{who}: this is no checkpoint of version {VERSION}.")
+    if hashlib.sha256(content).hexdigest().encode() != digest:
+        raise RunFileError(f"{who}: the checkpoint is cut or was changed (its SHA-256 is another).")
+    return content
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON gives back as it was; anything else is refused rather than changed on the way."""
     if isinstance(value, np.generic):
         return value.item()
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) is list:
+        return [_plain(entry) for entry in value]
+    if type(value) is dict and all(type(key) is str for key in value):
+        return {key: _plain(entry) for key, entry in value.items()}
     raise InputError(
-        f"checkpoint: a learner's state must hold numbers, text, lists of them and arrays; got {type(value).__name__}."
+        "checkpoint: a learner's state must hold numbers, text, arrays, lists, and dicts with text as keys; "
+        f"got {type(value).__name__}{' with other keys' if type(value) is dict else ''}."
     )
 
 

@@ -67,6 +67,11 @@ class ProblemInfo:
         self.__dict__["horizon_was_read"] = False  # by others than us
         _ = self.action  # wrong availability is told now
 
+    def is_longer_than(self, steps: int) -> bool:
+        """Tell whether the horizon is known and longer, for a warning; this does not count as reading it."""
+        horizon = self.__dict__["_horizon"]
+        return horizon is not None and horizon > steps
+
     @property
     def horizon_was_read(self) -> bool:
         """Whether anyone has asked for the horizon."""
