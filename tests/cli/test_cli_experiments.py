@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -232,7 +233,7 @@ def test_no_such_spec(fail: Callable[..., str], out: Path, tmp_path: Path) -> No
         (("--workers", "-1"), "workers must be a whole number"),
         (("--workers", "1.5"), "workers must be a whole number"),
         (("--workers", "inf"), "workers must be a whole number"),
-        (("--workers", "x"), "--workers must be a number"),
+        (("--workers", "x"), "--workers must be a whole number"),
         (("--checkpoint-every", "0"), "--checkpoint-every must be a number of seconds > 0; got 0.0"),
         (("--checkpoint-every", "-3"), "--checkpoint-every must be a number of seconds > 0; got -3.0"),
         (("--checkpoint-every", "nan"), "--checkpoint-every must be a number of seconds > 0; got nan"),
@@ -325,7 +326,7 @@ def test_status_as_json(call: Call, partly: Store) -> None:
     code, shown, err = call("status", partly.dir, "--json")
     assert (code, err) == (0, "")
     assert only_json(shown) == {
-        "name": "tiny", "horizon": 2000, "cells": 8, "running": False,
+        "name": "tiny", "horizon": 2000, "cells": 8, "driver": None, "running": 0,
         "finished": 2, "begun": 1, "waiting": 4, "failed": 1,
         "steps": {IDS[2]: 1000}, "failures": {IDS[3]: "no luck [at all]"},
     }  # fmt: skip
@@ -334,22 +335,24 @@ def test_status_as_json(call: Call, partly: Store) -> None:
 def test_status_while_a_driver_runs(call: Call, spec: Path, out: Path) -> None:
     store = Store(out)
     store.open(read_spec(spec))
+    store.lock.note(IDS[:2])
     try:
         before = only_json(call("status", out, "--json")[1])
         text = call("status", out)[1]
     finally:
         store.close()
-    assert (before["running"], before["waiting"], before["finished"]) == (True, 8, 0)
-    assert re.search(r"running\s+process \d+ on ", text)
-    assert only_json(call("status", out, "--json")[1])["running"] is False
+    assert (before["driver"], before["running"], before["waiting"], before["finished"]) == (os.getpid(), 2, 6, 0)
+    assert re.search(r"driver\s+process \d+ on ", text)
+    after = only_json(call("status", out, "--json")[1])
+    assert (after["driver"], after["running"], after["waiting"]) == (None, 0, 8)
 
 
 def test_status_for_people(call: Call, partly: Store) -> None:
     code, shown, err = call("status", partly.dir)
     assert (code, err) == (0, "")
-    for label, value in (("horizon", "2,000"), ("running", "no"), ("cells", "8"), ("finished", "2"), ("waiting", "4")):
+    for label, value in (("horizon", "2,000"), ("driver", "none"), ("cells", "8"), ("finished", "2"), ("waiting", "4")):
         assert re.search(rf"^\s*{label}\s+{value}\s*$", shown, re.MULTILINE), label
-    assert re.search(r"three-state\[delta=0\.02\]\s+scal\[span_bound=2\]\s+1\s+1\s*$", shown, re.MULTILINE)
+    assert re.search(r"three-state\[delta=0\.02\] / scal\[span_bound=2\]\s+1\s+1\s*$", shown, re.MULTILINE)
     assert "1,000 of 2,000 steps" in shown
     assert "no luck [at all]" in shown
 

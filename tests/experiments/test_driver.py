@@ -24,6 +24,7 @@ from spanrl.experiments.progress import Lines, LiveTable, Silent, Tally, _panel,
 from spanrl.experiments.spec import Spec
 from spanrl.experiments.store import Store
 from spanrl.learning.run import Run
+from spanrl.learning.snapshot import pack
 
 Script = Callable[[Job], Sequence[Event]]
 
@@ -201,14 +202,17 @@ def test_a_lost_cell_is_tried_again_from_its_checkpoint(bench: Callable[..., Ben
         nonlocal tries
         tries += job.id == first
         if job.id == first and tries < 3:
-            return [Kept(job.id, b"state %d" % tries), Lost(job.id, "the worker has gone; it said last:\nBus error")]
+            return [
+                Kept(job.id, pack({"t": 0, "try": tries})),
+                Lost(job.id, "the worker has gone; it said last:\nBus error"),
+            ]
         return finish(job)
 
     one = bench(script)
     assert one.run() == Outcome(cells=4, finished=4, computed=4)
     given = [(path, path and path.name) for job, path in one.engine.jobs if job.id == first]
     assert [name for _, name in given] == [None, "000.ckpt", "000.ckpt"]
-    assert one.store.checkpoint(spec.cells()[0].folder).read_bytes() == b"state 2"
+    assert one.store.checkpoint(spec.cells()[0].folder).read_bytes() == pack({"t": 0, "try": 2})
     tried = [line for line in one.listener.lines if line.startswith(f"{first}: the worker has gone")]
     assert [line.endswith("It is tried again.") for line in tried] == [True, True]
 
@@ -227,6 +231,20 @@ def test_a_cell_that_is_lost_thrice_has_failed(bench: Callable[..., Bench], spec
     text = one.store.failure(spec.cells()[0].folder).read_text()
     assert text.splitlines()[0] == outcome.failed[first]
     assert "Bus error" in text
+
+
+def test_a_cell_that_gets_further_each_time_is_tried_on(bench: Callable[..., Bench], spec: Spec) -> None:
+    first, tries = ids(spec)[0], 0
+
+    def script(job: Job) -> Sequence[Event]:
+        nonlocal tries
+        tries += job.id == first
+        if job.id == first and tries < 8:
+            return [Kept(job.id, pack({"t": 100 * tries})), Lost(job.id, "the worker has gone")]
+        return finish(job)
+
+    assert bench(script).run() == Outcome(cells=4, finished=4, computed=4)
+    assert tries == 8
 
 
 def test_what_workers_say_is_shown_once(bench: Callable[..., Bench]) -> None:
@@ -255,7 +273,7 @@ def test_a_damaged_cell_is_named_set_aside_and_computed(bench: Callable[..., Ben
 
 
 def test_a_longer_horizon_begins_at_checkpoints(spec: Spec, store: Store) -> None:
-    Bench(spec, store, lambda job: [Kept(job.id, b"state"), *finish(job)]).run()
+    Bench(spec, store, lambda job: [Kept(job.id, pack({"t": 1000})), *finish(job)]).run()
     store.close()
     longer = tiny_spec(horizon=3000, env=[{"id": "two-state"}])
     store.open(longer)
@@ -294,9 +312,12 @@ def test_a_full_disk_while_a_cell_is_put_into_place(
     monkeypatch.setattr(store, method, second_fails)
     one = bench(slots=1)
     reason = "its files could not be written (No space left on device)"
-    assert one.run() == Outcome(cells=4, finished=3, computed=3, failed={ids(spec)[1]: reason})
+    assert one.run() == Outcome(cells=4, finished=1, computed=1, failed={ids(spec)[1]: reason}, waiting=2)
+    assert one.said("the disk is full: no further cells are begun") == 1
     assert store.failure(spec.cells()[1].folder).read_text().startswith(reason)
-    assert len(tables(store.dir / "cells")) == 6
+    assert len(tables(store.dir / "cells")) == 2
+    monkeypatch.undo()
+    assert bench().run(retry_failed=True) == Outcome(cells=4, finished=4, computed=3)
 
 
 def test_a_full_disk_while_a_checkpoint_is_written(
@@ -323,7 +344,7 @@ def test_a_full_disk_all_the_time(
     monkeypatch.setattr("spanrl.learning.files.write_bytes", full)
     monkeypatch.setattr("spanrl.experiments.store.write_bytes", full)
     outcome = bench(lambda job: [Kept(job.id, b"1"), *finish(job)]).run()
-    assert (outcome.finished, list(outcome.failed)) == (0, ids(spec))
+    assert (outcome.finished, list(outcome.failed), outcome.waiting) == (0, ids(spec)[:2], 2)
     assert list((store.dir / "tmp").iterdir()) == []
 
 
@@ -348,7 +369,7 @@ def test_a_signal_stops_what_is_under_way(bench: Callable[..., Bench], spec: Spe
     outcome = one.run()
     assert one.engine.stopped
     assert outcome == Outcome(cells=4, finished=2, computed=2, interrupted=True)
-    assert one.said("stopping: cells under way write their checkpoints …") == 1
+    assert one.said("stopping …") == 1
     assert bench().run() == Outcome(cells=4, finished=4, computed=2)
 
 
@@ -448,10 +469,11 @@ def test_speed_and_time_left(clock: Clock) -> None:
     tally = Tally("small", cells=10, finished=2, waiting=7, steps_left=9000)
     tally.running["a"] = (0, 1000)
     assert (tally.speed, tally.seconds_left) == (0.0, None)
+    tally.steps = 500
     tally.tick()
     assert (tally.speed, tally.seconds_left) == (0.0, None)
     clock.now += 2.0
-    tally.steps = 1000
+    tally.steps = 1500
     tally.tick()
     assert (tally.speed, tally.seconds_left) == (500.0, 18.0)
     assert str(tally) == (
@@ -533,11 +555,11 @@ def test_ids_with_brackets_are_shown_as_they_are() -> None:
 def test_which_display_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(display(False), Silent)
     monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
-    assert isinstance(display(True), Lines)
+    assert isinstance(display(True)._inner, Lines)  # type: ignore[attr-defined]
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     shown = display(True)
     try:
-        assert isinstance(shown, LiveTable)
+        assert isinstance(shown._inner, LiveTable)  # type: ignore[attr-defined]
         shown.update(Tally("small"))
     finally:
         shown.close()

@@ -483,7 +483,7 @@ def test_arrays_of_objects_are_refused() -> None:
     ("value", "kind"), [({1, 2}, "set"), (b"bytes", "bytes"), (1 + 2j, "complex"), (object(), "object")]
 )
 def test_odd_values_are_refused(value: Any, kind: str) -> None:
-    with pytest.raises(InputError, match=rf"must hold numbers, text, lists of them and arrays; got {kind}\."):
+    with pytest.raises(InputError, match=rf"must hold numbers, text, arrays, lists, .*; got {kind}\."):
         pack({"t": 1, "odd": value})
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LISTED = 20
 _SUMMARISED = 2000  # cells; with more, reading all of them for one table takes too long
-_STATES = ("finished", "begun", "waiting", "failed")
+_STATES = ("finished", "running", "begun", "waiting", "failed")
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="Directory of an experiment.", show_default=False)]
 
@@ -171,32 +171,34 @@ def status(directory: Directory, as_json: Json = False) -> None:
     spec = load_spec(store.dir / SPEC_FILE)
     states, driver = store.states(spec), store.lock.holder()
     counts = Counter(states.values())
-    steps = {cell.id: store.checkpoint_time(cell.folder) for cell in spec.cells() if states[cell.id] == "begun"}
+    begun = [cell for cell in spec.cells() if states[cell.id] in ("running", "begun")]
+    steps = {cell.id: store.checkpoint_time(cell.folder) for cell in begun}
     failed = {cell.id: store.reason(cell.folder) for cell in spec.cells() if states[cell.id] == "failed"}
     if as_json:
         content: dict[str, Any] = {
-            "name": spec.name, "horizon": spec.horizon, "cells": len(states), "running": driver is not None,
+            "name": spec.name, "horizon": spec.horizon, "cells": len(states), "driver": driver and driver.get("pid"),
             **{state: counts[state] for state in _STATES},
         }  # fmt: skip
         print_json({**content, "steps": steps, "failures": failed})
         return
-    told = f"process {driver['pid']} on {driver['host']}" if driver else "yes"
+    told = f"process {driver['pid']} on {driver['host']}" if driver else "unknown"
     summary = new_table(spec.name, "")
     for row in (
         ("horizon", f"{spec.horizon:,}"),
-        ("running", told if driver is not None else "no"),
+        ("driver", told if driver is not None else "none"),
         ("cells", f"{len(states):,}"),
         *((state, f"{counts[state]:,}") for state in _STATES),
     ):
         summary.add_row(*row)
     show(summary)
-    table = new_table("environment", "agent", *_STATES)
     per = Counter((cell.env.id, cell.agent.id, states[cell.id]) for cell in spec.cells())
+    shown = [state for state in _STATES if counts[state]]
+    table = new_table("environment / agent", *shown)
     for env in spec.envs:
         for agent in spec.agents:
-            table.add_row(env.id, agent.id, *(str(per[env.id, agent.id, state] or "") for state in _STATES))
+            table.add_row(f"{env.id} / {agent.id}", *(str(per[env.id, agent.id, state] or "") for state in shown))
     show(table)
-    _show_some("begun", {name: f"{t or 0:,} of {spec.horizon:,} steps" for name, t in steps.items()})
+    _show_some("at the last checkpoint", {name: f"{t or 0:,} of {spec.horizon:,} steps" for name, t in steps.items()})
     _show_some("failed", failed)
 
 
@@ -219,6 +221,6 @@ def report(directory: Directory) -> None:
 
     results = load_results(directory)
     if not Settings.quiet:
-        print(f"spanrl: drawing {len(results.envs)} environments × {len(results.agents)} agents …", file=sys.stderr)
+        print(f"spanrl: drawing {len(results.groups)} curves …", file=sys.stderr)
     page = write_report(results)
     print(f"{page}\n{page.parent / 'figures'}")

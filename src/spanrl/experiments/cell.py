@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any, Protocol
 
 from spanrl.agents.registry import make_agent
@@ -15,6 +15,7 @@ from spanrl.kernels.cache import source_digest
 from spanrl.learning.files import computed_with
 from spanrl.learning.learn import optimal_gain
 from spanrl.learning.session import Session
+from spanrl.learning.simulate import simulate
 from spanrl.learning.snapshot import pack, unpack
 from spanrl.learning.worlds import TableWorld, as_world
 
@@ -108,6 +109,22 @@ class Computation:
         run = self._session.result(interrupted=False)
         run.meta["resumed_at"] = self.resumed_at
         return run.to_files()
+
+    def spent(self) -> tuple[int, float]:
+        """Return the steps done and the seconds they took."""
+        t, planning, simulating = self._session.spent()
+        return t, planning + simulating
+
+    def seconds_a_step(self) -> float | None:
+        """Return what a step of the policy under way costs by itself in compiled code; None where steps are not compiled."""
+        if not self._session.is_compiled:
+            return None
+        policy, steps = self._session.learner.policy, 10**5
+        begun = perf_counter()
+        simulate(self._world.env, policy, horizon=steps, seed=0)
+        first = perf_counter() - begun
+        simulate(self._world.env, policy, horizon=11 * steps, seed=0)
+        return max(perf_counter() - begun - 2 * first, 0.0) / (10 * steps)
 
     def checkpoint(self) -> bytes | None:
         """Return the exact state; None where the agent cannot be written down, and the cell would begin anew."""

@@ -115,6 +115,7 @@ class Driver:
     def _start(self, job: Job) -> None:
         self._running[job.id] = job
         self._tally.running[job.id] = (0, job.horizon)
+        self._store.lock.note(self._running)
         self._engine.start(job, self._checkpoint(job))
 
     def _checkpoint(self, job: Job) -> Path | None:
@@ -148,6 +149,7 @@ class Driver:
             self._keep(job, event.checkpoint)
         else:
             del self._running[job.id]
+            self._store.lock.note(self._running)
             done, _ = self._tally.running.pop(job.id)
             if isinstance(event, Finished):
                 self._tally.steps += job.horizon - done
@@ -193,7 +195,7 @@ class Driver:
 
     def _hold(self) -> None:
         """Begin no further cells: their results could not be written."""
-        self._outcome.waiting = len(self._queue)
+        self._outcome.waiting += len(self._queue)
         self._queue.clear()
         self._display.say(
             "the disk is full: no further cells are begun. Free some space, then run again with --retry-failed."

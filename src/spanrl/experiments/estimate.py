@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 from time import perf_counter
 
 from spanrl.errors import OptionError, RunFileError
@@ -16,6 +17,7 @@ from spanrl.learning.files import META_FILE, read_meta
 
 _BUDGET = 10.0  # seconds for all trials together
 _TRIAL = 0.5  # seconds for one of them
+_TINY = 200
 
 
 class _EnoughError(Exception):
@@ -48,27 +50,43 @@ def _known(store: Store, cells: Sequence[Cell], horizon: int) -> float | None:
 
 
 def _try(job: Job, seconds: float) -> float:
-    """Run a cell for a moment; take its speed in the second half of it for the rest."""
-    computation = Computation(job, None)
+    """Run a cell for a moment, and extrapolate."""
+    tiny = job._replace(horizon=min(job.horizon, _TINY))
+    try:
+        Computation(tiny, None).run(lambda t, checkpoint: None)  # what is compiled or loaded first is not the cell's
+        computation = Computation(job, None)
+        seen = _watch(computation, seconds)
+        return _extrapolate(seen, job.horizon, computation.seconds_a_step())
+    except Exception as error:
+        raise OptionError(f"run: the cell {job.id} would fail: {told(error)}.") from error
+
+
+def _watch(computation: Computation, seconds: float) -> list[tuple[int, float]]:
+    """Return the steps done and the seconds they took, at the middle and at the end of a trial."""
     begun = perf_counter()
-    half: list[tuple[float, int]] = []
-    last = (0.0, 0)
+    seen: list[tuple[int, float]] = []
 
     def look(t: int, checkpoint: object) -> None:
-        nonlocal last
-        spent = perf_counter() - begun
-        last = spent, t
-        if not half and spent > seconds / 2:
-            half.append(last)
-        if spent > seconds:
+        past = perf_counter() - begun
+        if past > seconds / 2 * (1 + len(seen)):
+            seen.append(computation.spent())
+        if past > seconds:
             raise _EnoughError
 
     try:
         computation.run(look)
     except _EnoughError:
-        (before, steps), (spent, t) = half[0], last
-        speed = (t - steps) / (spent - before) if t > steps else max(t, 1) / spent
-        return spent + (job.horizon - t) / speed
-    except Exception as error:
-        raise OptionError(f"run: the cell {job.id} would fail: {told(error)}.") from error
-    return perf_counter() - begun
+        return seen
+    return [computation.spent()]
+
+
+def _extrapolate(seen: list[tuple[int, float]], horizon: int, step: float | None) -> float:
+    """Return the seconds to the horizon: steps cost ``step`` each, and all else comes with episodes, whose number grows like log t."""
+    t, spent = seen[-1]
+    if t >= horizon:
+        return spent
+    if step is None or t < 2:
+        return spent * horizon / max(t, 1)
+    before, spent_before = seen[0] if 1 < seen[0][0] < t else (1, 0.0)
+    grown = max((spent - spent_before) - step * (t - before), 0.0) / log(t / before)
+    return spent + step * (horizon - t) + grown * log(horizon / t)

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -57,9 +58,14 @@ class Lock:
                     "Wait for it, stop it, or give another --out."
                 ) from None
         self._handle = handle
-        with suppress(OSError):  # who holds it may go unwritten where the disk is full
-            os.truncate(handle, 0)
-            os.write(handle, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
+        self.note([])
+
+    def note(self, running: Iterable[str]) -> None:
+        """Write down who holds the lock and which cells are under way, for whoever looks."""
+        told = {"pid": os.getpid(), "host": socket.gethostname(), "running": list(running)}
+        with suppress(OSError):  # it may go unwritten where the disk is full
+            os.truncate(self._handle, 0)
+            os.pwrite(self._handle, json.dumps(told).encode(), 0)
 
     def release(self) -> None:
         """Give the lock back; the file stays, empty."""
@@ -70,7 +76,7 @@ class Lock:
             self._handle = -1
 
     def holder(self) -> dict[str, Any] | None:
-        """Return pid and host of the driver that holds the lock, {} where it does not tell, None where nobody does."""
+        """Return what the driver that holds the lock has noted, {} where it does not tell, None where nobody holds it."""
         try:
             handle = os.open(self.path, os.O_RDONLY)
         except OSError:

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 _WINDOW = 15.0  # seconds over which the speed is taken
+_SHORTEST = 1.0  # seconds that tell of a speed
 _SHOWN = 12  # cells under way that are listed
 _LINE_EVERY = 5.0
 
@@ -31,7 +32,9 @@ class Tally:
     _past: deque[tuple[float, int]] = field(default_factory=deque)
 
     def tick(self) -> None:
-        """Note the time, for the speed."""
+        """Note the time, for the speed, once there is one."""
+        if self.steps == 0:
+            return
         now = monotonic()
         self._past.append((now, self.steps))
         while len(self._past) > 2 and now - self._past[0][0] > _WINDOW:
@@ -43,7 +46,7 @@ class Tally:
         if len(self._past) < 2:
             return 0.0
         (begun, before), (now, steps) = self._past[0], self._past[-1]
-        return (steps - before) / (now - begun) if now > begun else 0.0
+        return (steps - before) / (now - begun) if now - begun >= _SHORTEST else 0.0
 
     @property
     def seconds_left(self) -> float | None:

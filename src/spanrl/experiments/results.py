@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl import names, tables
-from spanrl.errors import RunFileError
+from spanrl.errors import OptionError, RunFileError
 from spanrl.experiments import statistics
 from spanrl.experiments.reading import VALUES, Curve, Finished, Group, read_cells, read_curve
 from spanrl.experiments.spec import Entry, Spec
 from spanrl.experiments.statistics import Floats
 
+_ROUNDING = 1e-12  # of sums of rewards, relative: agents whose rewards are added in another order differ so much
 _GROUP = {"env": str, "agent": str, "label": str}
 _ESTIMATE = {"n": int, "mean": float, "low": float, "high": float}
 _SECONDS = ("planning", "simulating", "total")
@@ -115,6 +117,7 @@ class Results:
 
     def quantiles(self, value: str = "regret", *, at: Sequence[float] = (0.25, 0.5, 0.75)) -> Any:
         """Return env, agent, label, t, n and a column a quantile over seeds, named q0.25 and so on."""
+        statistics.check_quantiles(at)
         columns = [f"q{names.format_value(float(q))}" for q in at]
         blocks = []
         for group, t, values in self._arrays(value):
@@ -147,7 +150,9 @@ class Results:
             if seeds:
                 runs = [[one[seed] for seed in seeds] for one in curves]
                 end = _common(runs[0] + runs[1])[-1:]
-                found = statistics.paired_difference(_at(runs[0], row, end), _at(runs[1], row, end), level=level)
+                sides = [_at(one, row, end) for one in runs]
+                paid = max(np.abs(_at(one, _row("reward"), end)).max() for one in runs)
+                found = statistics.paired_difference(*sides, level=level, noise=_ROUNDING * float(paid))
                 ends = {"difference": found.mean, "low": found.low, "high": found.high, "p_value": found.p_value}
                 who: dict[str, Any] = {"env": env.id, "first": first, "second": second}
                 blocks.append(who | {"t": end, "n": len(seeds)} | ends)
@@ -160,9 +165,13 @@ class Results:
         Each run has its own least-squares slope; their mean and its t interval are given, NaN where a run has fewer than 3 positive
         values. ``start`` is a hundredth of the last time unless given: the last two decades.
         """
+        if start is not None and (isinstance(start, bool) or not isinstance(start, Real)):
+            raise OptionError(
+                f"slope: start must be a number of steps; got {start!r}. Leave it out for the last two decades."
+            )
         blocks = []
         for group, t, values in self._arrays(value):
-            used = t >= (t[-1] / 100.0 if start is None else start)
+            used = t >= (t[-1] / 100.0 if start is None else float(start))
             slopes = statistics.log_log_slopes(t[used].astype(np.float64), values[:, used])
             found = statistics.mean_interval(slopes[:, None], level=level)
             blocks.append(_head(group) | {"n": len(values), "slope": found.mean, "low": found.low, "high": found.high})
@@ -186,13 +195,16 @@ class Results:
 
     def __str__(self) -> str:
         """Summarise in a table of final regrets."""
+        from rich.cells import cell_len
+
         head = ("env", "agent", "runs", "t", "regret", "95 % interval")
         rows = [head]
         for row in self.final().iter_rows(named=True):
             interval = "–" if np.isnan(row["low"]) else f"{row['low']:.4g} … {row['high']:.4g}"
             rows.append((row["env"], row["label"], f"{row['n']}", f"{row['t']:,}", f"{row['mean']:.4g}", interval))
-        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        widths = [max(cell_len(row[i]) for row in rows) for i in range(len(head))]
+        padded = ([text + " " * (w - cell_len(text)) for text, w in zip(row, widths, strict=True)] for row in rows)
+        lines = ["  ".join(texts).rstrip() for texts in padded]
         return "\n".join([self._summary(), *(lines if len(rows) > 1 else [])])
 
     def __repr__(self) -> str:

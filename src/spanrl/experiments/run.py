@@ -13,6 +13,8 @@ from contextlib import ExitStack
 from math import isfinite
 from typing import Any
 
+from spanrl.agents.registry import list_agents
+from spanrl.envs.registry import list_envs
 from spanrl.errors import CellsFailedError, OptionError
 from spanrl.experiments.driver import Driver, Outcome
 from spanrl.experiments.engine import Engine
@@ -21,7 +23,6 @@ from spanrl.experiments.progress import display
 from spanrl.experiments.results import Results, load_results
 from spanrl.experiments.spec import Cell, Spec, read_spec
 from spanrl.experiments.store import Store
-from spanrl.learning.options import whole_number
 from spanrl.options import one_of
 from spanrl.tables import require_polars
 
@@ -55,6 +56,7 @@ def run_experiment(
     results = load_results(out)
     if outcome.failed:
         first, reason = next(iter(outcome.failed.items()))
+        reason = reason.rstrip(".")
         raise CellsFailedError(
             f"run: {len(outcome.failed)} of {outcome.cells} cells failed, {first} first: {reason}. "
             f"The texts are in {results.dir / 'failed'}.",
@@ -79,6 +81,7 @@ def drive(
     require_polars()
     one_of("run", "engine", engine, ("local", "ray"))
     cells = select(spec.cells(), only)
+    check_importable(spec)
     if not (isinstance(checkpoint_every, (int, float)) and checkpoint_every > 0 and isfinite(checkpoint_every)):
         raise OptionError(f"run: --checkpoint-every must be a number of seconds > 0; got {checkpoint_every!r}.")
     count = n_workers(workers, len(cells))
@@ -101,6 +104,20 @@ def _engine(name: str, spec: Spec, store: Store, workers: int, address: str | No
 
         return RayEngine(address or "auto", spec.plugins, spec.folders, every)
     return LocalEngine(store.dir, workers=workers, plugins=spec.plugins, folders=spec.folders, checkpoint_every=every)
+
+
+def check_importable(spec: Spec) -> None:
+    """Refuse agents and environments that workers could not know, because the calling script itself registers them."""
+    envs, agents = ({entry.name: entry.factory for entry in listed} for listed in (list_envs(), list_agents()))
+    for key, used, known in (("env", spec.envs, envs), ("agent", spec.agents, agents)):
+        for entry in used:
+            name = entry.id.partition("[")[0]
+            home = getattr(known.get(name, ""), "__module__", "spanrl")
+            if home == "__main__" or not (spec.plugins or home.partition(".")[0] == "spanrl"):
+                raise OptionError(
+                    f"run: the {key} {name!r} is registered by {'the script' if home == '__main__' else home}, which workers do not "
+                    "import. Put it into a module of its own, and name that in plugins."
+                )
 
 
 def select(cells: Sequence[Cell], patterns: Iterable[str]) -> list[Cell]:
@@ -126,6 +143,10 @@ def select(cells: Sequence[Cell], patterns: Iterable[str]) -> list[Cell]:
 def n_workers(workers: int | None, cells: int) -> int:
     """Return how many processes to use, no more than there are cells."""
     if workers is not None:
-        return min(whole_number("run", "workers", workers, 10_000), cells)
+        if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+            raise OptionError(
+                f"run: workers must be a whole number ≥ 1; got {workers!r}. Leave it out for one a processor."
+            )
+        return min(workers, cells)
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(usable, cells)

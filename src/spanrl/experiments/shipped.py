@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spanrl import names
+from spanrl.errors import UnknownNameError
 
 FOLDER = Path(__file__).parents[1] / "paper" / "specs"
 
@@ -31,7 +32,8 @@ def shipped(name: str) -> Path:
     """Return the file of a shipped experiment."""
     known = {experiment.name: experiment.path for experiment in list_experiments()}
     if name not in known:
-        raise names.unknown("spec", "experiment", name, known)
+        error = names.unknown("spec", "experiment", name, known)
+        raise UnknownNameError(f"{error} A spec of your own is a file that ends in .toml.")
     return known[name]
 
 

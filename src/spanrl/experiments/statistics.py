@@ -7,6 +7,7 @@ one run alone gives a mean without an interval (NaN), and NaN stays NaN, all wit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -67,18 +68,17 @@ def standard_deviation(values: Floats) -> Floats:
 
 def quantiles(values: Floats, at: Sequence[float]) -> Floats:
     """Return the quantiles over runs at the levels ``at``, [len(at), n]; linear between the order statistics."""
-    if not len(at) or not all(0.0 <= q <= 1.0 for q in at):
-        raise OptionError(f"quantiles: at must hold one number or more of [0, 1]; got {at!r}. 0.5 is the median.")
+    check_quantiles(at)
     if not len(values):
         return np.full((len(at), values.shape[1]), np.nan)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.quantile(values, at, axis=0))
 
 
-def paired_difference(first: Floats, second: Floats, *, level: float = 0.95) -> Difference:
+def paired_difference(first: Floats, second: Floats, *, level: float = 0.95, noise: float = 0.0) -> Difference:
     """Return the mean of first − second [k, n] over runs of the same seeds, its t interval, and p of the paired t-test (two-sided).
 
-    Where the difference is the same in all runs, p is 1 if it is 0 and 0 if it is not.
+    Where the difference is the same in all runs, p is 1 if it is 0 and 0 if it is not. Differences of at most ``noise`` count as 0.
 
     >>> paired_difference(np.array([[3.0], [5.0]]), np.array([[1.0], [3.0]])).p_value
     array([0.])
@@ -87,6 +87,7 @@ def paired_difference(first: Floats, second: Floats, *, level: float = 0.95) -> 
 
     with np.errstate(invalid="ignore"):
         values = first - second
+    values = np.where(np.abs(values) <= noise, 0.0, values)
     mean, low, high = mean_interval(values, level=level)
     deviation = _moments(values)[1]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -114,6 +115,13 @@ def log_log_slopes(t: Floats, values: Floats) -> Floats:
     enough = used.sum(axis=1) >= _FEWEST_POINTS
     slope = (x * y).sum(axis=1) / np.where(enough, (x * x).sum(axis=1), 1.0)
     return np.where(enough, slope, np.nan)
+
+
+def check_quantiles(at: Sequence[float]) -> None:
+    """Raise an OptionError unless ``at`` holds levels of quantiles."""
+    listed = isinstance(at, Sequence | np.ndarray) and len(at) > 0
+    if not listed or not all(isinstance(q, Real) and 0.0 <= q <= 1.0 for q in at):
+        raise OptionError(f"quantiles: at must hold one number or more of [0, 1]; got {at!r}. (0.5,) is the median.")
 
 
 def check_level(level: float) -> None:

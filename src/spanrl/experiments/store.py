@@ -72,10 +72,12 @@ class Store:
             raise
 
     def states(self, spec: Spec) -> dict[str, str]:
-        """Return for each cell whether it is finished, failed, begun or waiting; nothing is verified."""
-        states = {}
+        """Return for each cell whether it is finished, running, begun, waiting or failed; nothing is verified."""
+        states, running = {}, set((self.lock.holder() or {}).get("running", ()))
         for cell in spec.cells():
-            if self._reaches(cell, spec.horizon):
+            if cell.id in running:
+                states[cell.id] = "running"
+            elif self._reaches(cell, spec.horizon):
                 states[cell.id] = "finished"
             elif self.failure(cell.folder).exists():
                 states[cell.id] = "failed"
@@ -168,7 +170,12 @@ class Store:
         os.rename(temporary, target)
         sync_folder(target.parent)
         shutil.rmtree(old, ignore_errors=True)
-        self.failure(folder).unlink(missing_ok=True)
+        failure = self.failure(folder)
+        failure.unlink(missing_ok=True)
+        with suppress(OSError):  # folders that are empty now
+            failure.parent.rmdir()
+            failure.parents[1].rmdir()
+            failure.parents[2].rmdir()
 
     def set_aside(self, path: Path) -> Path:
         """Move something damaged out of the way; its files get another ending, so that nobody takes them for results."""

@@ -69,20 +69,31 @@ class Session:
         self._recorder.gain = gain
         if self._state < 0:
             self._state = self._world.reset(self._env_rng)
-        if isinstance(self._world, TableWorld) and _runs_compiled(self.learner):
+        if self.is_compiled:
+            assert isinstance(self._world, TableWorld)
             self._run_compiled(self._world, self.learner, tick)
         else:
             self._run_by_hand(tick)
 
     def result(self, interrupted: bool) -> Run:
         """Return what was measured so far."""
-        seconds = {"planning": float(getattr(self.learner, "seconds", 0.0)), "simulating": self._simulating}
+        _, planning, simulating = self.spent()
+        seconds = {"planning": planning, "simulating": simulating}
         return self._recorder.run(self.meta | {"gain": self._recorder.gain}, seconds, interrupted)
+
+    def spent(self) -> tuple[int, float, float]:
+        """Return the steps done, the seconds spent planning and those spent simulating."""
+        return self._t, float(getattr(self.learner, "seconds", 0.0)), self._simulating
 
     @property
     def mdp(self) -> MDP | None:
         """The true model, where it is known; for the measuring side."""
         return self._world.mdp
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the steps are taken in compiled code."""
+        return isinstance(self._world, TableWorld) and _runs_compiled(self.learner)
 
     @property
     def is_resumable(self) -> bool:

@@ -10,13 +10,13 @@ import numpy as np
 
 from spanrl.axes import BLUE, DARK_GREY, DASHES, PALETTE, new_figure, tidy
 from spanrl.report.chapters import TITLES, Chapter
-from spanrl.report.text import runs_per_agent
+from spanrl.report.text import elided, runs_per_agent
 
 MOST_AGENTS = 12
 """A figure shows at most so many agents, the best ones: more lines cannot be told apart in print."""
 
 _WIDTH, _HEIGHT, _ROW = 6.4, 3.9, 0.19  # inches; a row of the legend adds to the height
-_LONG_NAME = 26
+_LONG_NAME = 22
 
 
 def figures(chapter: Chapter, names: Mapping[str, str], horizon: int) -> Iterator[tuple[str, Any]]:
@@ -94,6 +94,6 @@ def _best(chapter: Chapter) -> list[str]:
 
 def _label(text: str, longest: int = 60) -> str:
     """Return ``text`` so that matplotlib takes it literally: no formula between dollars, no hiding behind an underscore."""
-    text = text if len(text) <= longest else f"{text[: longest - 1]}…"
+    text = elided(text, longest)
     text = text.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text

@@ -42,6 +42,18 @@ def one_line(text: str) -> str:
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
+def elided(text: str, longest: int) -> str:
+    """Return ``text``, without its middle where it is long: names of a grid differ at their ends.
+
+    >>> elided("an agent with a long label, span_bound=2", 30)
+    'an agent with …l, span_bound=2'
+    """
+    if len(text) <= longest:
+        return text
+    head = longest // 2 - 1
+    return f"{text[:head]}…{text[head + 1 - longest :]}"
+
+
 def number(value: float | None) -> str:
     """Write a number with about four digits.
 
