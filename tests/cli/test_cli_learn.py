@@ -99,7 +99,7 @@ def test_a_model_file_is_an_environment(capsys, tmp_path):
         ((THREE, "ucrl", "--horizon", "1.5"), "horizon must be a whole number ≥ 1; got 1.5"),
         ((THREE, "ucrl", "--horizon", "many"), "--horizon must be a number"),
         ((THREE, "ucrl", "--seed", "0.5"), "--seed must be a whole number"),
-        ((THREE, "ucrl", "--seed", "-1"), "the seed must be a whole number ≥ 0; got -1"),
+        ((THREE, "ucrl", "--seed", "-1"), "--seed must be a whole number ≥ 0; got '-1'"),
         ((THREE, "ucrl", "--points", "0"), "points must be a whole number ≥ 1; got 0"),
         ((THREE, "ucrl", "--plot", "figure.gif"), "--plot must end in .png, .pdf or .svg"),
         ((THREE, "ucrl", "--plot", "/no/such/folder/f.png"), "--plot must be a file in a folder that exists"),

@@ -74,12 +74,12 @@ def test_list(run: Any) -> None:
             assert f"{key}={str(value).lower() if isinstance(value, bool) else value}" in out
     for entry in spanrl.list_agents():
         assert entry.name in out
-    assert run("list", "envs") + run("list", "agents") == out
+    assert run("list", "envs") + run("list", "agents") + run("list", "experiments") == out
 
 
 def test_list_json(run: Any) -> None:
     found = only_json(run("list", "--json"))
-    assert found.keys() == {"envs", "agents"}
+    assert found.keys() == {"envs", "agents", "experiments"}
     assert [entry["name"] for entry in found["envs"]] == [entry.name for entry in spanrl.list_envs()]
     three = next(entry for entry in found["envs"] if entry["name"] == "three-state")
     assert three.keys() == {"name", "summary", "source", "parameters"}

@@ -317,25 +317,34 @@ def test_nothing_yet(tmp_path: Path) -> None:
     assert str(results) == "Results: small, 0 of 12 cells done"
 
 
-def test_several_horizons(tmp_path: Path) -> None:
-    longer = np.array([1, 10, 100, 1000, 10_000])
-    shorter = np.array([1, 10, 100, 500])
+def test_cells_at_a_shorter_horizon_are_missing(tmp_path: Path) -> None:
     first, second, third = group(ENVS[0], AGENTS[0])
-    others = [Cell(ENVS[0], AGENTS[1], 0), Cell(ENVS[0], AGENTS[1], 4)]
-    write(tmp_path, [first], t=longer)
-    write(tmp_path, [second, *others], t=shorter)
-    write(tmp_path, [third])
+    write(tmp_path, [first, third])
+    write(tmp_path, [second], t=np.array([1, 10, 100, 500]))
     results = load_results(tmp_path)
-    t, seeds, values = results.array(THREE, SCAL, "n_episodes")
-    assert (t.tolist(), seeds.tolist()) == ([1, 10, 100], [0, 1, 4])
-    assert values.tolist() == [[1, 2, 3], [2, 3, 4], [5, 6, 7]]
-    assert results.final()["t"].to_list() == [100, 500]
-    assert results.cells["horizon"].to_list() == [10_000, 500, 1000, 500, 500]
-    assert results.curves().height == 5 + 4 + 4 + 2 * 4
-    scal, ucrl = ([make_run(cell).regret[2] for cell in cells] for cells in ((first, third), others))
-    row = results.compare(SCAL, UCRL).row(0, named=True)
-    assert (row["t"], row["n"]) == (100, 2)  # though seeds 0 and 4 of SCAL have 1000 in common
-    assert row["difference"] == pytest.approx(np.mean(scal) - np.mean(ucrl))
+    t, seeds, _ = results.array(THREE, SCAL, "regret")
+    assert (t[-1], seeds.tolist()) == (1000, [0, 4])
+    assert second.id in results.missing
+    assert "2 of" in str(results)
+
+
+def test_rounding_is_no_difference(tmp_path: Path) -> None:
+    """Sums of rewards that were added in another order differ in their last bits."""
+    pairs = [Cell(ENVS[0], agent, seed) for agent in AGENTS[:2] for seed in (0, 1, 4)]
+    write(tmp_path, pairs)
+    results = load_results(tmp_path)
+    runs = {
+        cell.id: curve
+        for group in results.groups
+        for cell, curve in zip([found.cell for found in group.cells], results._curves(group), strict=True)
+    }
+    row = module.VALUES.index("regret")
+    for seed in (0, 1, 4):
+        one, other = (runs[Cell(ENVS[0], agent, seed).id] for agent in AGENTS[:2])
+        other.values[:] = one.values
+        other.values[row] += 4e-13 * one.values[module.VALUES.index("reward"), -1]
+    found = results.compare(SCAL, UCRL).row(0, named=True)
+    assert (found["difference"], found["low"], found["high"], found["p_value"]) == (0.0, 0.0, 0.0, 1.0)
 
 
 def test_plugins_are_not_imported(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ class Results:
     """What an experiment has found so far; see :func:`load_results`.
 
     Tables are polars DataFrames. Environments and agents are named by their canonical ids; a value is one of reward, regret, pseudo_regret,
-    span and n_episodes. Statistics are over the seeds of a group, an agent in an environment, at the times that all its runs have.
+    span and n_episodes. Statistics are over the seeds of a group, an agent in an environment.
 
     Attributes:
         dir: the folder of the experiment.
@@ -100,12 +100,10 @@ class Results:
         return tables.frame(kinds, blocks)
 
     def array(self, env: str, agent: str, value: str) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-        """Return times [n], seeds [k] and ``value`` [k, n] of one agent in one environment, at the times that all its runs have."""
-        row = _row(value)
+        """Return times [n], seeds [k] and ``value`` [k, n] of one agent in one environment."""
         group = self._group(env, agent)
         curves = self._curves(group)
-        t = _common(curves)
-        return t, _seeds(group.cells), _at(curves, row, t)
+        return _times(curves), _seeds(group.cells), _at(curves, value)
 
     def mean(self, value: str = "regret", *, interval: str = "t", level: float = 0.95) -> Any:
         """Return env, agent, label, t, n, mean, low, high: the mean over seeds with its confidence interval ("t" or "bootstrap")."""
@@ -126,7 +124,7 @@ class Results:
         return tables.frame(_GROUP | {"t": int, "n": int} | dict.fromkeys(columns, float), blocks)
 
     def final(self, value: str = "regret", *, interval: str = "t", level: float = 0.95) -> Any:
-        """Return env, agent, label, t, n, mean, low, high, std, median at the last time that all seeds of a group have."""
+        """Return env, agent, label, t, n, mean, low, high, std, median at the horizon."""
         blocks = []
         for group, t, values in self._arrays(value):
             end = values[:, -1:]
@@ -138,10 +136,10 @@ class Results:
     def compare(self, first: str, second: str, value: str = "regret", *, level: float = 0.95) -> Any:
         """Return env, first, second, t, n, difference, low, high, p_value: the paired difference first − second of two agents.
 
-        It is taken over the seeds that both have, at the last time that all these runs have; p_value is that of the paired t-test. An
-        environment where they have no seed in common is left out.
+        It is taken over the seeds that both have, at the horizon; p_value is that of the paired t-test, and differences within the rounding
+        of the sums count as 0. An environment where they have no seed in common is left out.
         """
-        row = _row(value)
+        _row(value)
         blocks = []
         for env in self.envs:
             groups = [self._group(env.id, agent) for agent in (first, second)]
@@ -149,13 +147,12 @@ class Results:
             seeds = sorted(curves[0].keys() & curves[1].keys())
             if seeds:
                 runs = [[one[seed] for seed in seeds] for one in curves]
-                end = _common(runs[0] + runs[1])[-1:]
-                sides = [_at(one, row, end) for one in runs]
-                paid = max(np.abs(_at(one, _row("reward"), end)).max() for one in runs)
+                sides = [_at(one, value)[:, -1:] for one in runs]
+                paid = max(np.abs(_at(one, "reward")[:, -1]).max() for one in runs)
                 found = statistics.paired_difference(*sides, level=level, noise=_ROUNDING * float(paid))
                 ends = {"difference": found.mean, "low": found.low, "high": found.high, "p_value": found.p_value}
                 who: dict[str, Any] = {"env": env.id, "first": first, "second": second}
-                blocks.append(who | {"t": end, "n": len(seeds)} | ends)
+                blocks.append(who | {"t": _times(runs[0])[-1:], "n": len(seeds)} | ends)
         kinds = {"env": str, "first": str, "second": str, "t": int, "n": int}
         return tables.frame(kinds | dict.fromkeys(("difference", "low", "high", "p_value"), float), blocks)
 
@@ -223,11 +220,10 @@ class Results:
         return next(found, Group(*wanted, []))
 
     def _arrays(self, value: str) -> Iterator[tuple[Group, NDArray[np.int64], Floats]]:
-        row = _row(value)
+        _row(value)  # a wrong name is told also where nothing is finished
         for group in self.groups:
             curves = self._curves(group)
-            t = _common(curves)
-            yield group, t, _at(curves, row, t)
+            yield group, _times(curves), _at(curves, value)
 
     @cached_property
     def _read(self) -> dict[str, Curve]:
@@ -273,18 +269,12 @@ def _seeds(cells: Sequence[Finished]) -> NDArray[np.int64]:
     return np.array([found.cell.seed for found in cells], dtype=np.int64)
 
 
-def _common(curves: Sequence[Curve]) -> NDArray[np.int64]:
-    """Return the times that all ``curves`` have."""
-    t = curves[0].t if curves else np.zeros(0, dtype=np.int64)
-    for curve in curves[1:]:
-        if not np.array_equal(curve.t, t):
-            t = np.intersect1d(t, curve.t, assume_unique=True)
-    return t
+def _at(curves: Sequence[Curve], value: str) -> Floats:
+    """Return one value of each curve: [k, n]."""
+    row = _row(value)
+    return np.array([curve.values[row] for curve in curves]) if curves else np.empty((0, 0))
 
 
-def _at(curves: Sequence[Curve], row: int, t: NDArray[np.int64]) -> Floats:
-    """Return one row of VALUES of each curve at the times ``t``, which all of them have: [k, n]."""
-    out = np.empty((len(curves), t.size))
-    for values, curve in zip(out, curves, strict=True):
-        values[:] = curve.values[row, np.searchsorted(curve.t, t)]
-    return out
+def _times(curves: Sequence[Curve]) -> NDArray[np.int64]:
+    """Return the measurement times, which all cells of one horizon share."""
+    return curves[0].t if curves else np.zeros(0, dtype=np.int64)

@@ -67,7 +67,6 @@ def _finals(chapter: Chapter, agents: Mapping[str, str], horizon: int) -> str:
 
 
 def _final_row(row: Standing, name: str, has_slope: bool, horizon: int) -> str:
-    early = "" if row.t == horizon else f"<small>at t = {row.t:,}</small>"
     p_value = f"{number(round(row.p_value, 4)) if row.p_value >= 1e-4 else '&lt; 0.0001'} {mark(row.p_value)}"
     cells = [
         _cell(f"{row.n:,}", row.n),
@@ -80,7 +79,7 @@ def _final_row(row: Standing, name: str, has_slope: bool, horizon: int) -> str:
     if has_slope:
         cells.append(_estimate(row.slope))
     best = ' class="best"' if row.is_best else ""
-    return f'<tr{best}><th scope="row">{escape(name)}{early}</th>{"".join(cells)}</tr>\n'
+    return f'<tr{best}><th scope="row">{escape(name)}</th>{"".join(cells)}</tr>\n'
 
 
 def planning_section(chapters: Sequence[Chapter], agents: Mapping[str, str], horizon: int) -> str:
