@@ -63,7 +63,7 @@ def run(
     from spanrl.experiments.spec import read_spec
 
     seconds = to_number("run", "--checkpoint-every", checkpoint_every)
-    count = to_whole("run", "--workers", workers) if workers else None
+    count = to_whole("run", "--workers", workers, least=1) if workers else None
     if ray and workers:
         raise OptionError("run: --workers is for this machine, --ray for a cluster. Give one of them.")
     chosen = read_spec(spec)

@@ -44,14 +44,14 @@ def on_terminal() -> bool:
     return sys.stderr.isatty() and not Settings.quiet
 
 
-def to_whole(who: str, option: str, text: str) -> int:
-    """Return a whole number ≥ 0 that stands in an option: exactly where it is written with digits, and 1e3 is one, too."""
+def to_whole(who: str, option: str, text: str, least: int = 0) -> int:
+    """Return a whole number ≥ ``least`` that stands in an option: exactly where it is written with digits, and 1e3 is one, too."""
     try:
         whole = int(float(text)) if "e" in text.lower() and float(text).is_integer() else int(text)
     except (ValueError, OverflowError):
-        whole = -1
-    if whole < 0:
-        raise OptionError(f"{who}: {option} must be a whole number ≥ 0; got {text!r}.")
+        whole = least - 1
+    if whole < least:
+        raise OptionError(f"{who}: {option} must be a whole number ≥ {least}; got {text!r}.")
     return whole
 
 

@@ -197,8 +197,8 @@ class Driver:
         """Begin no further cells: their results could not be written."""
         self._outcome.waiting += len(self._queue)
         self._queue.clear()
-        self._display.say(
-            "the disk is full: no further cells are begun. Free some space, then run again with --retry-failed."
+        self._handle(
+            Said("the disk is full: no further cells are begun. Free some space, then run again with --retry-failed.")
         )
 
     def _retry(self, job: Job, why: str) -> None:
