@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from spanrl.agents import registry as agents
 from spanrl.cli import main
+from spanrl.envs import registry as envs
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
@@ -25,7 +27,9 @@ def commands():
 
 
 @pytest.mark.parametrize("page", [README, SLIPS, EXPERIMENTS], ids=lambda page: page.name)
-def test_python_examples(page):
+def test_python_examples(page, monkeypatch):
+    for registry in (agents, envs):  # an example registers its own
+        monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     failed, attempted = doctest.testfile(str(page), module_relative=False)
     assert failed == 0
     assert attempted > 10

@@ -116,7 +116,7 @@ def write(path, data, **options):
     write_bytes(path, data, **options)
 
 
-if sys.modules["__main__"].__spec__.name == "spanrl.experiments.worker":
+if getattr(sys.modules["__main__"].__spec__, "name", "") == "spanrl.experiments.worker":
     spanrl.experiments.store.write_bytes = spanrl.learning.files.write_bytes = write
 """
 """A disk that is full after some bytes, for workers."""

@@ -329,7 +329,10 @@ def of_another_version(data: bytes) -> bytes:
             cut,
             "two-state/ucrl/003: checkpoint: the checkpoint is cut or was changed (its SHA-256 is another). The cell begins anew.",
         ),
-        (of_another_version, "ucrl on two-state: checkpoints were written with other versions, so cells begin anew."),
+        (
+            of_another_version,
+            "ucrl on two-state: checkpoints were written with other versions of spanrl, its plugins, numpy or numba, so cells begin anew.",
+        ),
     ],
 )
 def test_a_checkpoint_that_is_of_no_use_is_told(change: Callable[[bytes], bytes], words: str) -> None:
@@ -351,7 +354,7 @@ def test_whatever_ends_the_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     def leave(*_: Any) -> None:
         sys.exit("gone")
 
-    monkeypatch.setattr(on_ray, "Computation", leave)
+    monkeypatch.setattr("spanrl.experiments.cell.Computation", leave)
     (found,) = messages()
     assert (found["event"], found["reason"]) == ("failed", "SystemExit: gone")
 
