@@ -72,8 +72,15 @@ def _caption(results: Results) -> str:
     return (
         f"{plural(len(results.agents), 'agent')} on {plural(len(results.envs), 'environment')}, "
         f"{plural(len(results.spec.seeds), 'seed')} each, for T = {results.horizon:,} steps: {plural(n_cells, 'run')}. {state} "
-        f"Lines are means over the runs, bands their {LEVEL} t intervals."
+        f"{_lines(results)}"
     )
+
+
+def _lines(results: Results) -> str:
+    """Say what the lines of the charts are."""
+    if any(len(group.cells) > 1 for group in results.groups):
+        return f"Lines are means over the runs, bands their {LEVEL} t intervals."
+    return "Each line is a single run, so there are no intervals." if results.groups else ""
 
 
 def _facts(results: Results) -> str:

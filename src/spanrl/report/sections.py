@@ -63,6 +63,9 @@ def _finals(chapter: Chapter, agents: Mapping[str, str], horizon: int) -> str:
         " The slope is that of log regret against log t over the last two decades of t." if chapter.gain_known else ""
     )
     caption = f"Final {what} on {chapter.title}, at T = {horizon:,}, {runs_per_agent(row.n for row in chapter.ranking)}, best first."
+    ranked = {row.agent for row in chapter.ranking}
+    absent = ", ".join(escape(name) for agent, name in agents.items() if agent not in ranked)
+    note += f" Without a finished run here: {absent}." if absent else ""
     return f'<h3>Final {what}</h3>\n{_table(headers, rows, caption)}\n<p class="note">{note}{slope}</p>'
 
 
