@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -181,23 +182,21 @@ def test_a_failing_cell_and_a_killed_worker_leave_the_others_intact(
 
 def test_stopping_cancels_and_closing_leaves_a_foreign_connection(cluster: Any, ray: Any) -> None:
     handler = signal.getsignal(signal.SIGTERM)
-    ours = started(cluster.address)
-    assert signal.getsignal(signal.SIGTERM) is handler
-    endless = read_spec(LONG | {"horizon": 1e12})
-    job = job_of(endless.cells()[0], endless)
-    guest = started("not looked at")
-    assert guest.slots == 1
-    guest.start(job, None)
-    seen: list[Event] = []
-    wait_until(lambda: seen.extend(guest.events(0.2)) or any(isinstance(event, Kept) for event in seen))
-    assert seen[0] == Moved(job.id, 0)
-    guest.stop()
-    assert guest.events(0) == [Stopped(job.id)]
-    wait_until(lambda: ray.available_resources().get("CPU") == 1)
-    assert guest.events(0) == []
-    guest.close()
-    assert ray.is_initialized()
-    ours.close()
+    with closing(started(cluster.address)):
+        assert signal.getsignal(signal.SIGTERM) is handler
+        endless = read_spec(LONG | {"horizon": 1e12})
+        job = job_of(endless.cells()[0], endless)
+        with closing(started("not looked at")) as guest:
+            wait_until(lambda: guest.slots == 1)  # nodes of earlier tests are forgotten after a while
+            guest.start(job, None)
+            seen: list[Event] = []
+            wait_until(lambda: seen.extend(guest.events(0.2)) or any(isinstance(event, Kept) for event in seen))
+            assert seen[0] == Moved(job.id, 0)
+            guest.stop()
+            assert guest.events(0) == [Stopped(job.id)]
+            wait_until(lambda: ray.available_resources().get("CPU") == 1)
+            assert guest.events(0) == []
+        assert ray.is_initialized()
     assert not ray.is_initialized()
 
 

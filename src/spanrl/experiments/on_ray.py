@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Queue
 from time import monotonic, sleep
 from typing import Any
 
@@ -32,6 +32,7 @@ from spanrl.learning.files import computed_with
 
 _TELL_EVERY = 1.0  # seconds; a cluster may have thousands of cells under way
 _COUNT_EVERY = 2.0
+_UNREAD = 16  # messages; a cell that is ahead of its driver waits
 _PATIENCE = 60.0  # for a message that is announced to arrive
 _PROBE = 5.0
 
@@ -133,7 +134,7 @@ def cell_task(job: dict[str, Any], checkpoint: bytes | None, settings: dict[str,
 
     The computation has a thread of its own, because it reports by calls, and a task by what it yields.
     """
-    outbox: SimpleQueue[Message] = SimpleQueue()
+    outbox: Queue[Message] = Queue(_UNREAD)
     threading.Thread(target=_cell, args=(Job(**job), checkpoint, settings, outbox.put), daemon=True).start()
     while True:
         message = outbox.get()
