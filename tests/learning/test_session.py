@@ -293,6 +293,28 @@ def test_which_learners_can_be_written_down(agent: Any, wanted: bool) -> None:
     assert session("two-state", agent, 10).is_resumable is wanted
 
 
+class OwnGenerator:
+    """An agent that gives our learner another generator than it was given."""
+
+    def start(self, info: Any, rng: Any) -> Any:
+        return UCRL().start(info, rng.spawn(1)[0])
+
+
+class Grandchild(Kept):
+    """A learner that inherits both methods from a class of the user's own."""
+
+
+@pytest.mark.parametrize(("agent", "wanted"), [(OwnGenerator(), False), (Of(Grandchild), True)])
+def test_generators_and_bases_of_the_user(agent: Any, wanted: bool) -> None:
+    assert session("two-state", agent, 10).is_resumable is wanted
+
+
+@pytest.mark.parametrize("value", [{0: 1}, (1, 2), [{"a": {1: 2}}], [np.zeros(2)]])
+def test_what_json_would_change_is_refused(value: Any) -> None:
+    with pytest.raises(InputError, match="dicts with text as keys; got"):
+        pack({"value": value})
+
+
 def test_a_gymnasium_environment_cannot_be_written_down() -> None:
     gymnasium = pytest.importorskip("gymnasium")
     assert session(gymnasium.make("FrozenLake-v1"), UCRL(), 10).is_resumable is False
@@ -330,6 +352,18 @@ class TestTheHorizonThatIsRead:
         assert one.info.horizon == 2000
         assert one.info.horizon_was_read is True
         assert one.state()["horizon_was_read"] is True
+
+    def test_it_stays_known_over_a_resume(self) -> None:
+        one = session("three-state", "ucrl", 2000)
+        assert one.info.horizon == 2000
+        other = session("three-state", "ucrl", 2000)
+        other.restore(unpack(advance(one, 0.5, 5)))
+        assert other.state()["horizon_was_read"] is True
+
+    def test_a_warning_about_it_does_not_count(self) -> None:
+        with pytest.warns(UserWarning, match="perturb=True"):
+            one = session("two-state", "scal[span_bound=1,perturb=true]", 20_000)
+        assert one.info.horizon_was_read is False
 
     @pytest.mark.parametrize("horizon", [None, 5])
     def test_making_the_info_does_not_count(self, horizon: int | None) -> None:

@@ -14,7 +14,7 @@ import typer
 
 from spanrl import __version__
 from spanrl.cli import experiments, learning, models
-from spanrl.cli.output import Settings
+from spanrl.cli.output import Settings, tell
 from spanrl.errors import InputError, SpanrlError
 
 app = typer.Typer(
@@ -103,10 +103,10 @@ def _other_error(error: Exception) -> int:
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning as one line."""
     if not Settings.quiet:
-        print(f"spanrl: {message}", file=sys.stderr)
+        tell(str(message))
 
 
 def _fail(message: str, code: int) -> int:
     """Print one line on standard error and return the exit code."""
-    print(f"spanrl: {' '.join(message.split())}", file=sys.stderr)
+    tell(" ".join(message.split()))
     return code

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spanrl.cli.output import Json, Settings, compiling, print_json, show, to_number, to_whole
+from spanrl.cli.output import Json, Settings, compiling, print_json, show, tell, to_number, to_whole
 from spanrl.cli.output import table as new_table
 from spanrl.errors import OptionError
 
@@ -87,10 +87,7 @@ def run(
 def _finish(outcome: Outcome, out: str) -> None:
     """Print what came of it, and leave with the exit code that says so."""
     if outcome.interrupted:
-        print(
-            f"spanrl: {outcome.finished} of {outcome.cells} cells are finished. The same command goes on.",
-            file=sys.stderr,
-        )
+        tell(f"{outcome.finished} of {outcome.cells} cells are finished. The same command goes on.")
         raise typer.Exit(130)
     if not Settings.quiet:
         _summarise(outcome, out)
@@ -112,18 +109,17 @@ def _summarise(outcome: Outcome, out: str) -> None:
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except RunFileError as error:
-        print(f"spanrl: {error}", file=sys.stderr)
+        tell(str(error))
 
 
 def _list_failures(outcome: Outcome, out: str) -> None:
     for name, reason in list(outcome.failed.items())[:_LISTED]:
-        print(f"spanrl: {name} failed: {reason}", file=sys.stderr)
+        tell(f"{name} failed: {reason}")
     hidden = len(outcome.failed) - _LISTED
     more = f" ({hidden} more are not listed)" if hidden > 0 else ""
-    print(
-        f"spanrl: {len(outcome.failed)} of {outcome.cells} cells failed{more}; the texts are in {Path(out) / 'failed'}. "
-        "--retry-failed computes them again.",
-        file=sys.stderr,
+    tell(
+        f"{len(outcome.failed)} of {outcome.cells} cells failed{more}; the texts are in {Path(out) / 'failed'}. "
+        "--retry-failed computes them again."
     )
 
 
@@ -144,7 +140,7 @@ def _dry_run(spec: Spec, out: str, workers: int | None, only: list[str], retry_f
     wanted = ("begun", "waiting", "failed") if retry_failed else ("begun", "waiting")
     todo: list[Cell] = [cell for cell in cells if states[cell.id] in wanted]
     if not Settings.quiet and todo:
-        print("spanrl: trying each kind of cell for a moment …", file=sys.stderr)
+        tell("trying each kind of cell for a moment …")
     with compiling("dry-run", 40):
         each = estimate(spec, store, todo)
     total = sum(
@@ -221,6 +217,6 @@ def report(directory: Directory) -> None:
 
     results = load_results(directory)
     if not Settings.quiet:
-        print(f"spanrl: drawing {len(results.groups)} curves …", file=sys.stderr)
+        tell(f"drawing {len(results.groups)} curves …")
     page = write_report(results)
     print(f"{page}\n{page.parent / 'figures'}")

@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
@@ -34,9 +34,15 @@ def compiling(task: str, seconds: int = 10) -> Iterator[None]:
             if cache_dir()
             else "each time, as the cache cannot be written: set NUMBA_CACHE_DIR to a writable folder"
         )
-        print(f"spanrl: compiling for first use, about {seconds} seconds, {kept} …", file=sys.stderr, flush=True)
+        tell(f"compiling for first use, about {seconds} seconds, {kept} …")
     yield
     mark_compiled(task)
+
+
+def tell(line: str) -> None:
+    """Print a line on standard error; that nobody can see it any more changes nothing."""
+    with suppress(OSError, ValueError):
+        print(f"spanrl: {line}", file=sys.stderr, flush=True)
 
 
 def on_terminal() -> bool:
