@@ -90,7 +90,7 @@ def _many_cells(out: Path, seeds: int) -> None:
             "seeds": seeds,
             "env": [{"id": "three-state", "delta": [0.01, 0.02]}],
             "agent": [{"id": "scal", "span_bound": [1 + i / 4 for i in range(25)]}],
-        }  # fmt: skip
+        }
     )
     out.mkdir()
     (out / "spec.toml").write_text(spec.to_toml())

@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 
 from backups import box_rows, plain_rows, truncation_rows
-from experiments import report_rows, runner_rows
 from harness import Row, report
 from solving import accelerator_rows, domain_rows, start_rows
 
+from experiments import report_rows, runner_rows
 from learning import accelerator_rows as learning_accelerator_rows
 from learning import knight_quest_rows, large_rows, three_state_rows
 
