@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from spanrl.errors import InputError, MissingExtraError, RunFileError
+from spanrl.errors import InputError, MissingExtraError, RunFileAccessError, RunFileError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Constant = bool | int | float | str
@@ -64,7 +64,7 @@ def read_table(path: Path, *, only: Sequence[str] | None = None, sha256: str | N
     With ``sha256`` the bytes of the file must have this digest.
     """
     polars = require_polars()
-    data = _read(path)
+    data = read_bytes(path)
     if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
         raise RunFileError(f"load: {path} is cut or was changed (its SHA-256 is another). Save it again.")
     try:
@@ -118,14 +118,15 @@ def write_bytes(path: Path, data: bytes, *, wait: bool = True) -> None:
             os.fsync(stream.fileno())
 
 
-def _read(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """Return what is in a file of a saved run."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
         raise RunFileError(f"load: {path} is missing. Give the folder of a saved run.") from None
     except OSError as error:
         reason = error.strerror or error
-        raise RunFileError(f"load: {path} cannot be read ({reason}). Give the folder of a saved run.") from None
+        raise RunFileAccessError(f"load: {path} cannot be read ({reason}). Give the folder of a saved run.") from None
 
 
 def _series(polars: Any, name: str, value: Array | Constant, n_rows: int) -> Any:

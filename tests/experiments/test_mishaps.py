@@ -271,6 +271,7 @@ def test_a_full_disk_keeps_nobody_locked_out(tmp_path: Path, monkeypatch: pytest
     store.lock.release()
     again = Store(tmp_path / "out")
     again.lock.take()
+    assert again.lock.holder() is not None
     again.lock.release()
 
 

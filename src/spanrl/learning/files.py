@@ -26,7 +26,7 @@ import numpy as np
 from spanrl import __version__
 from spanrl.errors import InputError, OptionError, RunFileAccessError, RunFileError
 from spanrl.models.checks import Array
-from spanrl.tables import read_table, require_polars, table_bytes, write_bytes
+from spanrl.tables import read_bytes, read_table, require_polars, table_bytes, write_bytes
 
 VERSION = 1
 """Format version of a saved run."""
@@ -208,20 +208,9 @@ def _git_hash(root: Path) -> str | None:
     return done.stdout.strip() or None
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise RunFileError(f"load: {path} is missing. Give the folder of a saved run.") from None
-    except OSError as error:
-        raise RunFileAccessError(
-            f"load: {path} cannot be read ({error.strerror or error}). Give the folder of a saved run."
-        ) from None
-
-
 def read_meta(path: Path) -> dict[str, Any]:
     """Return the content of meta.json, once it proved to be what was written."""
-    data = _read(path)
+    data = read_bytes(path)
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
@@ -250,7 +239,7 @@ def _sealed(content: dict[str, Any]) -> bool:
 
 
 def _check_digest(path: Path, digests: Mapping[str, str]) -> None:
-    if _digest(_read(path)) != digests.get(path.name):
+    if _digest(read_bytes(path)) != digests.get(path.name):
         raise RunFileError(f"load: {path} is cut or was changed (its SHA-256 is not that in {META_FILE}). {REMEDY}")
 
 
