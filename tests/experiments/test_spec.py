@@ -1,12 +1,11 @@
-"""Specs: what they stand for, what is refused and in which words, files and back, and what is compatible with what."""
+"""Specs: what they stand for, files and back, and what is compatible with what."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,95 +13,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from spec_samples import SMALL, one, refused, saved_model, small
 
 from spanrl.agents import registry as agents
-from spanrl.agents.registry import list_agents, make_agent, register_agent
+from spanrl.agents.registry import make_agent, register_agent
 from spanrl.agents.ucrl import UCRL
-from spanrl.envs import registry as envs
-from spanrl.envs.registry import make, register_env
-from spanrl.errors import InputError, MissingExtraError, ModelFileError, OptionError, SpanrlError, UnknownNameError
+from spanrl.envs.registry import make
+from spanrl.errors import InputError, MissingExtraError, OptionError
 from spanrl.experiments.spec import (
     Cell,
     Entry,
     Spec,
     differences,
-    import_plugins,
-    list_experiments,
     load_spec,
     read_spec,
 )
 
-SMALL = """
-name = "try"
-horizon = 1e3
-seeds = 2
-[[env]]
-id = "two-state"
-[[agent]]
-id = "ucrl"
-"""
-
-
-@pytest.fixture(autouse=True)
-def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget what a test registers, imports and puts on the path."""
-    monkeypatch.setattr(agents, "_ENTRIES", dict(agents._ENTRIES))
-    monkeypatch.setattr(envs, "_ENTRIES", dict(envs._ENTRIES))
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[[str], Path]:
-    """Return a function that writes a spec file."""
-
-    def to_file(text: str) -> Path:
-        path = tmp_path / "spec.toml"
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return to_file
-
-
-@pytest.fixture
-def plugin(tmp_path: Path) -> Iterator[Callable[[str], str]]:
-    """Return a function that writes a module beside the spec file and returns its name."""
-    written = []
-
-    def to_file(text: str) -> str:
-        name = f"plugin_of_a_test_{len(written)}"
-        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
-        written.append(name)
-        return name
-
-    yield to_file
-    for name in written:
-        sys.modules.pop(name, None)
-
-
-def small(**changes: Any) -> dict[str, Any]:
-    return {**tomllib.loads(SMALL), **changes}
-
-
-def one(key: str, **table: Any) -> tuple[Entry, ...]:
-    """Return the entries of a spec with one table under ``key``."""
-    spec = read_spec(small(**{key: [table]}))
-    return spec.envs if key == "env" else spec.agents
-
-
-def refused(data: Any, *words: str, kind: type[SpanrlError] = OptionError) -> str:
-    """Read a spec that is wrong; the error is of ``kind``, one line, and has the words."""
-    with pytest.raises(kind) as caught:
-        read_spec(data)
-    text = str(caught.value)
-    assert type(caught.value) is kind
-    assert "\n" not in text
-    for word in words:
-        assert word in text
-    return text
-
-
-# --- what a spec stands for -----------------------------------------------------------------------------------------
+pytestmark = pytest.mark.usefixtures("clean_registries")
 
 
 def test_a_file_as_in_the_design(write: Callable[[str], Path]) -> None:
@@ -218,235 +145,6 @@ def test_an_agent_made_by_a_function_has_the_id_of_its_parameters() -> None:
     assert make_agent(first.id) == Mine(delta=0.2)
 
 
-# --- wrong keys and values ------------------------------------------------------------------------------------------
-
-
-def test_unknown_keys_suggest_the_nearest(write: Callable[[str], Path]) -> None:
-    path = write("horizn = 5\n" + SMALL)
-    refused(path, f"spec {path}: unknown key 'horizn'", "Did you mean 'horizon'?", kind=UnknownNameError)
-    refused(small(zzzzz=1), "unknown key 'zzzzz'", "Known: agent, env", kind=UnknownNameError)
-    refused({**small(), 3: 1}, "unknown key '3'", kind=UnknownNameError)
-
-
-@pytest.mark.parametrize("key", ["name", "horizon", "seeds", "env", "agent"])
-def test_missing_keys(key: str) -> None:
-    data = small()
-    del data[key]
-    refused(data, f"spec: {key} is missing; it must be ")
-
-
-@pytest.mark.parametrize("horizon", [1.5, 0, -1, -1e6, float("nan"), float("inf"), 10**400])
-@pytest.mark.parametrize("key", ["horizon", "points"])
-def test_horizon_and_points_are_whole_numbers(key: str, horizon: float) -> None:
-    refused(small(**{key: horizon}), f"spec: {key} must be a whole number ≥ 1; got {horizon!r}")
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "words"),
-    [
-        ("horizon", True, "horizon must be a whole number ≥ 1; got True"),
-        ("horizon", "1e6", "horizon must be a whole number ≥ 1; got '1e6'"),
-        ("points", [100], "points must be a whole number ≥ 1; got [100]"),
-        ("points", 10**5 + 1, "more than 100000"),
-        ("name", "a b", "name must be a word of [A-Za-z0-9_-]; got 'a b'"),
-        ("name", "", "name must be a word"),
-        ("name", "../up", "name must be a word"),
-        ("name", "new\n", "name must be a word"),
-        ("name", 3, "name must be a word of [A-Za-z0-9_-]; got 3"),
-        ("env", [], "env must be one [[env]] table or more, each with an id; got []"),
-        ("env", {"id": "two-state"}, "env must be one [[env]] table or more"),
-        ("agent", ["ucrl"], "agent[0] must be one [[agent]] table or more, each with an id; got 'ucrl'"),
-        ("agent", [{1: 2}], "agent[0] must be one [[agent]] table"),
-        ("plugins", "mine", "plugins must be a list of names of Python modules"),
-        ("plugins", ["mine", "a-b"], "plugins[1] must be a list of names of Python modules"),
-        ("plugins", ["..up"], "got '..up'"),
-    ],
-)
-def test_wrong_values(key: str, value: Any, words: str) -> None:
-    refused(small(**{key: value}), f"spec: {key}", words)
-
-
-@pytest.mark.parametrize(
-    ("seeds", "words"),
-    [
-        (0, "seeds must be a whole number ≥ 1; got 0"),
-        (-3, "seeds must be a whole number ≥ 1; got -3"),
-        (2.5, "seeds must be a whole number ≥ 1; got 2.5"),
-        (True, "seeds must be a number n for 0..n−1"),
-        ([], "seeds must be a number n for 0..n−1, a list of different whole numbers"),
-        ([0, -1], "seeds[1] must be a number n"),
-        ([2**63], f"got {2**63}"),
-        ([1.0], "seeds[0] must be"),
-        ({-1}, "got -1"),
-        ([4, 2, 7, 2], "seeds must differ; 2 is there twice"),
-        ("5:5", "seeds = '5:5' is empty"),
-        ("5:2", "seeds = '5:2' is empty"),
-        ("0-5", "got '0-5'"),
-        ("-1:5", "got '-1:5'"),
-        (f"0:{2**63 + 1}", "from 0 to 2⁶³−1"),
-        ("٠:٥", "got '٠:٥'"),
-    ],
-)
-def test_wrong_seeds(seeds: Any, words: str) -> None:
-    refused(small(seeds=seeds), words)
-
-
-@pytest.mark.parametrize("seeds", [10**6 + 1, "0:9000000000000000000", 1e15, list(range(10**6 + 1))])
-def test_absurd_numbers_of_seeds_are_refused_at_once(seeds: Any) -> None:
-    refused(small(seeds=seeds), "at most 1,000,000 cells", "Divide it.")
-
-
-def test_absurd_numbers_of_cells_are_refused_before_anything_is_made() -> None:
-    def never(x: int = 0, y: int = 0, z: int = 0) -> Any:
-        raise AssertionError("made")
-
-    register_env("never", never, summary="Must not be made.")
-    grid = list(range(10**4))
-    refused(
-        small(env=[{"id": "never", "x": grid, "y": grid, "z": grid}]),
-        "1,000,000,000,000 environments × 1 agents × 2 seeds",
-    )
-    most = read_spec(small(seeds=5 * 10**5, agent=[{"id": "ucrl"}, {"id": "ucrl2"}]))
-    assert len(most.seeds) == 5 * 10**5
-    refused(small(seeds=5 * 10**5 + 1, agent=[{"id": "ucrl"}, {"id": "ucrl2"}]), "are 1,000,002")
-
-
-# --- wrong entries --------------------------------------------------------------------------------------------------
-
-
-def test_wrong_names_and_parameters_say_where(write: Callable[[str], Path]) -> None:
-    path = write(SMALL + '[[agent]]\nid = "skal"\n')
-    refused(path, f"spec {path}: agent[1]: ", "unknown agent 'skal'", "Did you mean 'scal'?", kind=UnknownNameError)
-    wrong_env = small(env=[{"id": "two-state"}, {"id": "three-sate"}])
-    refused(wrong_env, "env[1]: ", "unknown environment", "'three-state'", kind=UnknownNameError)
-    wrong_key = small(env=[{"id": "three-state", "dleta": 0.1}])
-    refused(wrong_key, "env[0]: three-state: unknown parameter 'dleta'", "Did you mean 'delta'?", kind=UnknownNameError)
-    wrong_label = small(agent=[{"id": "ucrl", "lable": "x"}])
-    refused(wrong_label, "unknown parameter 'lable'", "Did you mean 'label'?", kind=UnknownNameError)
-
-
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ({}, "agent[0].id is missing; it must be a text such as"),
-        ({"id": ""}, "agent[0].id must be a text such as"),
-        ({"id": 5}, "agent[0].id must be a text such as 'three-state' or 'scal[span_bound=5]'; got 5"),
-        ({"id": "scal"}, "agent[0]: scal: span_bound must be given"),
-        ({"id": "scal[span_bound=2"}, "agent[0]: text form: must read name or name[key=value,...]"),
-        ({"id": "scal[span_bound=2]", "span_bound": 5}, "agent[0]: agent: 'span_bound' is given in the text"),
-        ({"id": "scal", "span_bound": [2, -1]}, "agent[0]: SCAL: span_bound must be a number ≥ 0; got -1"),
-        ({"id": "scal", "span_bound": [[2], [3]]}, "agent[0]: scal: span_bound must be a number; got [2]"),
-        ({"id": "scal", "span_bound": {"a": 1}}, "agent[0]: scal: span_bound must be a number; got {'a': 1}"),
-        ({"id": "scal", "span_bound": []}, "agent[0].span_bound must be a value or a list of values; got the empty list"),
-        ({"id": "ucrl", "label": ""}, "agent[0].label must be a text of 1 to 80 characters, all on one line; got ''"),
-        ({"id": "ucrl", "label": "x" * 81}, "agent[0].label must be a text of 1 to 80 characters"),
-        ({"id": "ucrl", "label": "a\nb"}, r"got 'a\nb'"),
-        ({"id": "ucrl", "label": "a\x7f"}, r"got 'a\x7f'"),
-        ({"id": "ucrl", "label": "\ud800"}, r"got '\ud800'"),
-        ({"id": "ucrl", "label": ["a"]}, "agent[0].label must be"),
-        ({"id": "ucrl", "label": "x" * 75, "delta": [0.1, 0.2]}, "the keys of the grid included"),
-        ({"id": "ucrl", "sha256": "a" * 64}, "agent[0].sha256 is for models (.npz) alone; got the id 'ucrl'"),
-        ({"id": "ucrl", "sha256": "A" * 64}, "agent[0].sha256 must be 64 hexadecimal digits in lower case"),
-    ],
-)  # fmt: skip
-def test_wrong_tables(table: dict[str, Any], words: str) -> None:
-    refused(small(agent=[table]), "spec: agent[0]", words)
-
-
-def test_labels_may_be_any_text_of_one_line() -> None:
-    label = "Ω 'q' <b>\"&\\" + "é" * 60
-    (entry,) = one("agent", id="ucrl", label=label)
-    assert entry.label == label
-
-
-def test_a_factory_that_raises_is_told_with_its_type() -> None:
-    def broken(x: int = 0) -> Any:
-        raise ZeroDivisionError("by\n  nothing")
-
-    register_env("broken", broken, summary="Raises.")
-    refused(small(env=[{"id": "broken"}]), "env[0]: cannot be made (ZeroDivisionError: by nothing)")
-
-
-def test_the_same_id_twice() -> None:
-    refused(
-        small(env=[{"id": "three-state"}, {"id": "three-state[delta=0.005]"}]), "the env 'three-state' is there twice"
-    )
-    refused(small(agent=[{"id": "scal", "span_bound": [2, 2.0]}]), "the agent 'scal[span_bound=2]' is there twice")
-
-
-def test_the_path_of_a_file_may_have_braces(tmp_path: Path) -> None:
-    path = tmp_path / "{0} {x}.toml"
-    path.write_text(SMALL + '[[agent]]\nid = "ucrl"\n')
-    refused(path, f"spec {path}: the agent 'ucrl' is there twice")
-
-
-def test_the_same_label_twice() -> None:
-    refused(small(agent=[{"id": "ucrl", "label": "A"}, {"id": "ucrl2", "label": "A"}]), "two agents have the label 'A'")
-    refused(small(agent=[{"id": "ucrl", "label": "ucrl2"}, {"id": "ucrl2"}]), "two agents have the label 'ucrl2'")
-
-
-@pytest.mark.parametrize("other", ["UCRL", "ucrl--delta-0.1"])
-def test_the_same_folder_twice(other: str) -> None:
-    register_agent(other, UCRL, summary="Again.")
-    refused(
-        small(agent=[{"id": "ucrl"}, {"id": "ucrl[delta=0.1]"}, {"id": other}]), "would share a folder", repr(other)
-    )
-
-
-def test_ids_that_make_no_good_folder() -> None:
-    register_agent("..", UCRL, summary="Up.")
-    register_agent("x" * 201, UCRL, summary="Long.")
-    register_agent("y" * 200, UCRL, summary="Just not too long.")
-    refused(small(agent=[{"id": ".."}]), "must not start with a dot; got the agent '..'")
-    refused(small(agent=[{"id": "x" * 201}]), "folder name of 200 bytes")
-    assert one("agent", id="y" * 200)[0].folder == "y" * 200
-
-
-# --- models ---------------------------------------------------------------------------------------------------------
-
-
-def saved_model(path: Path) -> str:
-    """Save a model and return the SHA-256 of its file."""
-    make("two-state").mdp.save(path)
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def test_a_model_is_looked_for_beside_the_file(tmp_path: Path, write: Callable[[str], Path]) -> None:
-    (tmp_path / "models").mkdir()
-    digest = saved_model(tmp_path / "models" / "my_model.v2.npz")
-    path = write(SMALL.replace("two-state", "models/../models/my_model.v2.npz"))
-    expected = Entry("my_model.v2", "my_model.v2", str(tmp_path / "models" / "my_model.v2.npz"), digest)
-    assert read_spec(path).envs == (expected,)
-    assert read_spec(path).cells()[0].folder == "my_model.v2/ucrl/000"
-
-
-def test_a_model_of_a_mapping_is_looked_for_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    digest = saved_model(tmp_path / "m.npz")
-    assert one("env", id="m.npz", label="Mine", sha256=digest) == (
-        Entry("m", "Mine", os.path.join(os.getcwd(), "m.npz"), digest),
-    )
-
-
-def test_wrong_models(tmp_path: Path, write: Callable[[str], Path]) -> None:
-    def spec(table: str) -> Path:
-        return write(SMALL.replace('id = "two-state"', table))
-
-    digest = saved_model(tmp_path / "m.npz")
-    saved_model(tmp_path / "riverswim.npz")
-    saved_model(tmp_path / "a b.npz")
-    (tmp_path / "text.npz").write_text("no model")
-    refused(spec('id = "none.npz"'), "env[0]: load: no file", "none.npz", kind=ModelFileError)
-    refused(spec('id = "text.npz"'), "env[0]: load:", "not a model file", kind=ModelFileError)
-    refused(spec('id = "m.npz"\ndelta = 0.1'), "a model file takes no parameters; got 'delta'")
-    refused(spec('id = "riverswim.npz"'), "has the name of an environment, 'riverswim'")
-    refused(spec('id = "a b.npz"'), "must be named by letters, digits", "'a b.npz'")
-    refused(spec(f'id = "m.npz"\nsha256 = "{"0" * 64}"'), "m.npz has changed", digest[:12], "000000000000…")
-
-
-# --- files ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -542,122 +240,6 @@ def test_without_tomli_w_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(MissingExtraError, match=r"pip install 'spanrl\[experiments\]'"):
         read_spec(small()).to_toml()
 
-
-# --- plugins --------------------------------------------------------------------------------------------------------
-
-MINE = """
-from spanrl import UCRL, make, register_agent, register_env
-register_agent("plugged", UCRL, summary="Mine.")
-register_env("world", lambda: make("two-state"), summary="Mine, too.")
-"""
-
-
-def test_plugins_are_imported_from_beside_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[str], Path], plugin: Callable[[str], str]
-) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    name = plugin(MINE)
-    path = write(f'plugins = ["{name}"]\n' + SMALL.replace("ucrl", "plugged").replace("two-state", "world"))
-    spec = read_spec(path)
-    assert spec.plugins == (name,)
-    assert spec.folders == (str(tmp_path), str(elsewhere))
-    assert sys.path[:2] == [str(tmp_path), str(elsewhere)]
-    assert spec.cells()[0].id == "world/plugged/000"
-    assert read_spec(path) == spec  # the module is not imported again
-    assert load_spec(write(spec.to_toml())) == replace(spec, folders=())
-
-
-def test_plugins_of_a_mapping_are_looked_for_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin: Callable[[str], str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    name = plugin(MINE)
-    spec = read_spec(small(plugins=[name], agent=[{"id": "plugged"}]))
-    assert spec.folders == (os.getcwd(),)
-
-
-def test_importing_plugins_twice_and_none(tmp_path: Path, plugin: Callable[[str], str]) -> None:
-    before = list(sys.path)
-    import_plugins((), (str(tmp_path),))
-    assert sys.path == before
-    name = plugin(MINE)
-    for _ in range(2):
-        import_plugins((name,), (str(tmp_path),))
-    assert sys.path == [str(tmp_path), *before]
-    assert "plugged" in {entry.name for entry in list_agents()}
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("import no_such_thing", "(ModuleNotFoundError: No module named 'no_such_thing')"),
-        ("raise KeyError('k')", "(KeyError: 'k')"),
-        ("raise ValueError('two\\nlines')", "(ValueError: two lines)"),
-        ("import sys\nsys.exit(3)", "(SystemExit: 3)"),
-    ],
-)
-def test_plugins_that_raise(
-    text: str, words: str, tmp_path: Path, write: Callable[[str], Path], plugin: Callable[[str], str]
-) -> None:
-    name = plugin(text)
-    path = write(f'plugins = ["{name}"]\n' + SMALL)
-    refused(path, f"spec {path}: plugins: {name!r} cannot be imported", words, str(tmp_path))
-
-
-def test_a_plugin_that_is_missing() -> None:
-    refused(small(plugins=["no_such_plugin"]), "'no_such_plugin' cannot be imported (ModuleNotFoundError")
-
-
-# --- shipped experiments --------------------------------------------------------------------------------------------
-
-
-def test_the_shipped_experiments_have_names_and_summaries() -> None:
-    listed = list_experiments()
-    assert [experiment.name for experiment in listed] == [
-        "diameter", "infinite-diameter", "knight-quest", "small", "three-state",
-    ]  # fmt: skip
-    for experiment in listed:
-        assert read_spec(experiment.name).name == experiment.name
-        assert 20 < len(experiment.summary) < 140
-        assert not experiment.summary.startswith("#")
-
-
-def test_unknown_experiments_suggest_the_nearest() -> None:
-    refused("smal", "unknown experiment 'smal'", "Did you mean 'small'?", kind=UnknownNameError)
-
-
-@pytest.mark.parametrize(
-    ("name", "horizon", "n_seeds", "n_envs", "bounds"),
-    [
-        ("diameter", 25_000_000, 20, 8, []),
-        ("three-state", 25_000_000, 20, 1, [2, 5, 10, 15, 20, 25]),
-        ("infinite-diameter", 25_000_000, 20, 1, [2, 5, 10, 15, 20, 25]),
-        ("knight-quest", 400_000_000, 15, 1, [5, 10]),
-    ],
-)
-def test_the_experiments_of_the_paper(name: str, horizon: int, n_seeds: int, n_envs: int, bounds: list[float]) -> None:
-    spec = read_spec(name)
-    made = [make_agent(entry.id) for entry in spec.agents]
-    assert (spec.horizon, spec.points, spec.seeds) == (horizon, 100, tuple(range(n_seeds)))
-    assert len(spec.envs) == n_envs
-    assert type(made[0]) is UCRL
-    assert [agent.span_bound for agent in made[1:]] == bounds  # type: ignore[attr-defined]
-    scale = 0.05 if name == "knight-quest" else 1.0
-    assert {(agent.p_scale, agent.r_scale, agent.delta) for agent in made} == {(scale, scale, 0.05)}  # type: ignore[attr-defined]
-
-
-def test_the_environments_of_the_paper() -> None:
-    deltas = {name: [make(entry.id).info.parameters["delta"] for entry in read_spec(name).envs]
-              for name in ("three-state", "infinite-diameter", "diameter")}  # fmt: skip
-    assert deltas["three-state"] == [0.005]
-    assert deltas["infinite-diameter"] == [0]
-    assert np.allclose(1 / np.array(deltas["diameter"]), [10, 20, 40, 80, 100, 125, 160, 200])
-    assert [entry.id for entry in read_spec("knight-quest").envs] == ["knight-quest"]
-
-
-# --- compatible specs -----------------------------------------------------------------------------------------------
 
 OLD = Spec(
     "a", 1000, 100, (0, 1, 2), (Entry("e", "e"), Entry("m", "m", "/m.npz", "1" * 64)), (Entry("x", "X"), Entry("y", "y")), ("p",)

@@ -49,11 +49,6 @@ class LocalEngine:
         self._compiled = cache_dir() is None or is_compiled("run")
 
     @property
-    def compiles(self) -> bool:
-        """Whether the first cells wait until the kernels are compiled."""
-        return not self._compiled
-
-    @property
     def slots(self) -> int:
         """How many cells can be computed at a time."""
         return self._most if self._compiled else 0
@@ -116,7 +111,7 @@ class LocalEngine:
         why = process.obituary()
         if process is self._compiler:
             self._compiled, self._compiler = True, None  # each worker compiles for itself then, and says what is wrong
-            return [Said(f"compiling failed: {why}")]
+            return [Said(f"compiling failed: {why.partition(chr(10))[0]}.")]
         if process in self._idle:
             self._idle.remove(process)
         lost = [job for job, one in self._busy.items() if one is process]

@@ -123,7 +123,7 @@ class Store:
             return None
         content = verify(folder)
         if content["id"] != cell.id:
-            raise RunFileError(f"load: {folder} holds {content['id']}, not {cell.id}.")
+            raise RunFileError(f"load: {folder} holds {content['id']}, not {cell.id}. Compute it.")
         return int(content["spec"]["horizon"])
 
     def checkpoint_time(self, folder: str) -> int | None:
