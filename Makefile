@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= demo-output
+SCALE ?= quick
 
-.PHONY: demo test lint bench bench-smoke format clean
+.PHONY: demo examples test lint bench bench-smoke format clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,17 +17,18 @@ $(VENV)/.dev: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@
 
-demo: $(VENV)/.installed  ## what exists so far, from a first plan to regret curves
+demo: $(VENV)/.installed  ## a first plan, a first run, then the whole paper in some minutes (SCALE=smoke|quick|paper)
 	$(BIN)/spanrl list
 	$(BIN)/spanrl analyse "three-state[delta=0.005]"
 	$(BIN)/spanrl plan two-state --span-bound 0.75
-	$(BIN)/spanrl analyse knight-quest
 	$(BIN)/spanrl learn "three-state[delta=0.005]" "scal[span_bound=5]" --horizon 2.5e7 --seed 0
+	$(BIN)/spanrl reproduce --scale $(SCALE) --out $(OUT)/reproduction-$(SCALE)
+
+examples: $(VENV)/.installed  ## the figures of the README, and an experiment with its report
 	$(BIN)/python examples/gain_curve.py $(OUT)/gain_curve.png
 	$(BIN)/python examples/regret.py $(OUT)/regret.png 2.5e6 5
 	$(BIN)/spanrl run small --out $(OUT)/small
 	$(BIN)/spanrl report $(OUT)/small
-	$(BIN)/python -m spanrl.paper
 
 test: $(VENV)/.dev  ## all tests, on two cores
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal

@@ -15,6 +15,12 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b5539c", "#3a9bdc", "#b27d00", "#4
 DASHES = ((), (6, 2), (1.5, 1.5), (6, 2, 1.5, 2), (10, 3), (10, 3, 1.5, 3), (3, 3))
 """Lengths of dash and gap in line widths: solid first."""
 
+_STAMPS = {
+    "png": "Software",
+    "pdf": "CreationDate",
+    "svg": "Date",
+}  # what matplotlib writes into a file unless told not to
+
 
 def new_figure(columns: int = 1) -> Any:
     """Return an empty figure with room for ``columns`` panels side by side."""
@@ -28,13 +34,15 @@ def new_figure(columns: int = 1) -> Any:
 
 
 def image(figure: Any, kind: str) -> bytes:
-    """Return ``figure`` as the bytes of a file of ``kind`` png or pdf, the same for the same figure."""
+    """Return ``figure`` as the bytes of a file of ``kind`` png, pdf or svg (text as paths), the same for the same figure."""
+    from matplotlib import rc_context
+
     buffer = io.BytesIO()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), rc_context({"svg.hashsalt": "spanrl", "svg.fonttype": "path"}):
         warnings.filterwarnings(
             "ignore", message="Glyph .* missing from font"
         )  # drawn as a box, and the name stands in the report
-        figure.savefig(buffer, format=kind, metadata={"CreationDate": None} if kind == "pdf" else {"Software": None})
+        figure.savefig(buffer, format=kind, metadata={_STAMPS[kind]: None})
     return buffer.getvalue()
 
 

@@ -128,7 +128,7 @@ def test_a_plugin_that_is_missing() -> None:
 def test_the_shipped_experiments_have_names_and_summaries() -> None:
     listed = list_experiments()
     assert [experiment.name for experiment in listed] == [
-        "diameter", "infinite-diameter", "knight-quest", "small", "three-state",
+        "diameter", "infinite-diameter", "knight-quest", "knight-quest-sweep", "small", "three-state", "three-state-sweep",
     ]  # fmt: skip
     for experiment in listed:
         assert read_spec(experiment.name).name == experiment.name
@@ -146,7 +146,7 @@ def test_unknown_experiments_suggest_the_nearest() -> None:
         ("diameter", 25_000_000, 20, 8, []),
         ("three-state", 25_000_000, 20, 1, [2, 5, 10, 15, 20, 25]),
         ("infinite-diameter", 25_000_000, 20, 1, [2, 5, 10, 15, 20, 25]),
-        ("knight-quest", 400_000_000, 15, 1, [5, 10]),
+        ("knight-quest", 400_000_000, 15, 1, [2, 5, 10, 100]),
     ],
 )
 def test_the_experiments_of_the_paper(name: str, horizon: int, n_seeds: int, n_envs: int, bounds: list[float]) -> None:

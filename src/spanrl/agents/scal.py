@@ -1,4 +1,4 @@
-"""SCAL (Fruit et al. 2018, Fig. 4): optimism with a bound c on the span of the bias."""
+"""SCAL (Fruit et al. 2018, Fig. 1): optimism with a bound c on the span of the bias."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from spanrl import __version__
-from spanrl.cli import experiments, learning, models
+from spanrl.cli import experiments, learning, models, paper
 from spanrl.cli.output import Settings, tell
 from spanrl.errors import InputError, SpanrlError
 
@@ -55,6 +55,7 @@ for _name, _command in (
     ("run", experiments.run),
     ("status", experiments.status),
     ("report", experiments.report),
+    ("reproduce", paper.reproduce),
 ):
     app.command(_name)(_command)
 

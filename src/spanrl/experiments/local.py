@@ -6,22 +6,17 @@ imported again. The first one compiles the kernels where that has not been done;
 
 from __future__ import annotations
 
-import json
-import os
 import queue
-import subprocess
-import sys
-import threading
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from spanrl.experiments.engine import Event, Failed, Finished, Job, Lost, Moved, Said, Stopped
+from spanrl.experiments.process import Process
 from spanrl.kernels.cache import cache_dir, is_compiled
 
-_LAST_LINES = 30
+MODULE = "spanrl.experiments.worker"
 
 
 class LocalEngine:
@@ -41,11 +36,11 @@ class LocalEngine:
         self._settings = {
             "do": "set", "dir": str(dir), "plugins": list(plugins), "folders": list(folders), "checkpoint_every": checkpoint_every,
         }  # fmt: skip
-        self._inbox: queue.SimpleQueue[tuple[_Process, dict[str, Any] | None]] = queue.SimpleQueue()
-        self._idle: list[_Process] = []
-        self._busy: dict[str, _Process] = {}
+        self._inbox: queue.SimpleQueue[tuple[Process, dict[str, Any] | None]] = queue.SimpleQueue()
+        self._idle: list[Process] = []
+        self._busy: dict[str, Process] = {}
         self._due: list[Event] = []
-        self._compiler: _Process | None = None
+        self._compiler: Process | None = None
         self._compiled = cache_dir() is None or is_compiled("run")
 
     @property
@@ -56,7 +51,7 @@ class LocalEngine:
     def start(self, job: Job, checkpoint: Path | None) -> None:
         """Hand a cell to a worker; it finds the checkpoint by itself."""
         try:
-            process = self._idle.pop() if self._idle else _Process(self._settings, self._inbox)
+            process = self._idle.pop() if self._idle else Process(MODULE, self._settings, self._inbox)
         except OSError as error:
             self._most = max(1, len(self._busy))  # the system allows no more processes
             self._due.append(Lost(job.id, f"no worker process could be started ({error.strerror or error})"))
@@ -67,7 +62,7 @@ class LocalEngine:
     def events(self, timeout: float) -> Sequence[Event]:
         """Return what the workers told."""
         if not self._compiled and self._compiler is None:
-            self._compiler = _Process(self._settings, self._inbox)
+            self._compiler = Process(MODULE, self._settings, self._inbox)
             self._compiler.send({"do": "compile"})
         found, self._due = self._due, []
         if found:
@@ -89,7 +84,7 @@ class LocalEngine:
             process.end()
         self._idle, self._busy, self._compiler = [], {}, None
 
-    def _take(self, process: _Process, message: dict[str, Any] | None) -> list[Event]:
+    def _take(self, process: Process, message: dict[str, Any] | None) -> list[Event]:
         if message is None:
             return self._lost(process)
         kind = message.pop("event")
@@ -106,7 +101,7 @@ class LocalEngine:
             return [Finished(message["id"], Path(message["folder"]))]
         return [Failed(**message) if kind == "failed" else Stopped(**message)]
 
-    def _lost(self, process: _Process) -> list[Event]:
+    def _lost(self, process: Process) -> list[Event]:
         """Tell which cell a worker that has gone was at, if any."""
         why = process.obituary()
         if process is self._compiler:
@@ -118,64 +113,3 @@ class LocalEngine:
         for job in lost:
             del self._busy[job]
         return [Lost(job, why) for job in lost]
-
-
-class _Process:
-    """One worker process and the two threads that read what it says."""
-
-    def __init__(self, settings: dict[str, Any], inbox: queue.SimpleQueue[Any]) -> None:
-        self._last: deque[str] = deque(maxlen=_LAST_LINES)
-        self._inbox = inbox
-        self._popen = subprocess.Popen(
-            [sys.executable, "-P", "-m", "spanrl.experiments.worker"],  # -P: no module of the current directory
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, "POLARS_MAX_THREADS": "1"},
-            text=True, encoding="utf-8", errors="replace",
-        )  # fmt: skip
-        self._readers = [threading.Thread(target=read, daemon=True) for read in (self._read_events, self._read_errors)]
-        for reader in self._readers:
-            reader.start()
-        self.send(settings)
-
-    def send(self, message: dict[str, Any]) -> None:
-        """Say something; a process that has gone is noticed by its reader."""
-        assert self._popen.stdin is not None
-        with suppress(OSError, ValueError):
-            self._popen.stdin.write(json.dumps(message) + "\n")
-            self._popen.stdin.flush()
-
-    def end(self) -> None:
-        """Kill the process and wait until it has gone."""
-        self._popen.kill()
-        self._popen.wait()
-        popen, readers = self._popen, self._readers
-        for stream, reader in ((popen.stdin, None), (popen.stdout, readers[0]), (popen.stderr, readers[1])):
-            if reader is not None:
-                reader.join(timeout=1)
-                if reader.is_alive():  # a process that a plugin has started holds the other end
-                    continue
-            with suppress(OSError):
-                stream.close()  # type: ignore[union-attr]
-
-    def obituary(self) -> str:
-        """Say how the process ended and what it said last: in one line, and in all."""
-        with suppress(subprocess.TimeoutExpired):
-            self._popen.wait(timeout=2)
-        self.end()
-        code = self._popen.returncode
-        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        said = f", saying {self._last[-1]!r}" if self._last else ""
-        return "\n".join([f"the worker process {how}{said}", *self._last])
-
-    def _read_events(self) -> None:
-        assert self._popen.stdout is not None
-        with suppress(ValueError):  # a line that was cut is the last one
-            for line in self._popen.stdout:
-                self._inbox.put((self, json.loads(line)))
-        self._inbox.put((self, None))
-
-    def _read_errors(self) -> None:
-        assert self._popen.stderr is not None
-        for line in self._popen.stderr:
-            self._last.append(line.rstrip())
-            self._inbox.put((self, {"event": "said", "line": line.rstrip()}))

@@ -1,26 +1,17 @@
 """A worker process of the local engine: ``python -m spanrl.experiments.worker``.
 
-It reads one JSON object a line from standard input (settings first, then jobs) and writes events the same way to what was standard
-output. When the driver ends, however it ends, standard input closes and the worker ends with it, at once. What plugins print goes to
-standard error.
+It is told its settings first, then jobs, and tells what becomes of them (:mod:`spanrl.experiments.process`).
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import sys
-import threading
 import traceback
-import warnings
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, TextIO
 
 from spanrl.errors import OptionError
 from spanrl.experiments.cell import StopCell, compute
 from spanrl.experiments.engine import Job, is_full
+from spanrl.experiments.process import Ends, connect
 from spanrl.experiments.spec import import_plugins
 from spanrl.experiments.store import Store
 
@@ -31,10 +22,10 @@ _LONGEST_LINE, _LONGEST_TEXT = 500, 100_000
 class Worker:
     """The loop of one process: a job at a time."""
 
-    def __init__(self, inbox: SimpleQueue[dict[str, Any]], stop: threading.Event, outbox: TextIO) -> None:
+    def __init__(self, ends: Ends) -> None:
         """Wait for the settings."""
-        self._inbox, self._stop, self._outbox = inbox, stop, outbox
-        settings = inbox.get()
+        self._ends = ends
+        settings = ends.inbox.get()
         self._store = Store(settings["dir"])
         self._every = float(settings["checkpoint_every"])
         self._plugins = settings["plugins"], settings["folders"]
@@ -48,10 +39,10 @@ class Worker:
         except OptionError as error:
             self._broken = error  # every cell says so
         while True:
-            message = self._inbox.get()
+            message = self._ends.inbox.get()
             if message["do"] == "compile":
                 compile_all()
-                self._tell(event="compiled")
+                self._ends.tell(event="compiled")
             else:
                 self._cell(Job(**message["job"]))
 
@@ -59,12 +50,12 @@ class Worker:
         try:
             folder = self._compute(job)
         except StopCell:
-            self._tell(event="stopped", id=job.id)
+            self._ends.tell(event="stopped", id=job.id)
         except Exception as error:
             reason, text = one_line(error), traceback.format_exc()[-_LONGEST_TEXT:]
-            self._tell(event="failed", id=job.id, reason=reason, text=text, disk_full=is_full(error))
+            self._ends.tell(event="failed", id=job.id, reason=reason, text=text, disk_full=is_full(error))
         else:
-            self._tell(event="finished", id=job.id, folder=str(folder))
+            self._ends.tell(event="finished", id=job.id, folder=str(folder))
 
     def _compute(self, job: Job) -> Path:
         if self._broken is not None:
@@ -80,7 +71,7 @@ class Worker:
 
     def moved(self, t: int, resumed: bool = False) -> None:
         """Tell the driver."""
-        self._tell(event="moved", id=self._job.id, t=t, resumed=resumed)
+        self._ends.tell(event="moved", id=self._job.id, t=t, resumed=resumed)
 
     def keep(self, checkpoint: bytes, *, wait: bool = True) -> None:
         """Write a checkpoint; a disk that is full costs the checkpoint, not the cell."""
@@ -91,15 +82,11 @@ class Worker:
 
     def say(self, line: str) -> None:
         """Have the driver say it."""
-        self._tell(event="said", line=line)
+        self._ends.tell(event="said", line=line)
 
     def wants_stop(self) -> bool:
         """Tell whether the driver wants all cells to stop."""
-        return self._stop.is_set()
-
-    def _tell(self, **message: Any) -> None:
-        self._outbox.write(json.dumps(message) + "\n")
-        self._outbox.flush()
+        return self._ends.stop.is_set()
 
 
 def one_line(error: BaseException) -> str:
@@ -122,29 +109,9 @@ def compile_all() -> None:
         mark_compiled("run")
 
 
-def _listen(inbox: SimpleQueue[dict[str, Any]], stop: threading.Event) -> None:
-    """Pass on what the driver says; end the process when it has gone."""
-    for line in sys.stdin:
-        message = json.loads(line)
-        if message["do"] == "stop":
-            stop.set()
-        else:
-            inbox.put(message)
-    os._exit(0)
-
-
 def main() -> None:
     """Serve the driver at the other end of the pipes."""
-    warnings.showwarning = lambda message, *_: print(message, file=sys.stderr, flush=True)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # they may reach the whole group; the driver decides what follows
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
-    outbox = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    inbox: SimpleQueue[dict[str, Any]] = SimpleQueue()
-    stop = threading.Event()
-    threading.Thread(target=_listen, args=(inbox, stop), daemon=True).start()
-    Worker(inbox, stop, outbox).serve()
+    Worker(connect()).serve()
 
 
 if __name__ == "__main__":

@@ -16,16 +16,17 @@ from pathlib import Path
 @cache
 def kernel_digest() -> str:
     """Return a hash of the sources of all kernels."""
-    return _digest("kernels", "confidence")
+    return digest_of("kernels", "confidence")
 
 
 @cache
 def source_digest() -> str:
     """Return a hash of all sources that the bits of a run depend on."""
-    return _digest("agents", "confidence", "envs", "kernels", "learning", "models", "planning")
+    return digest_of("agents", "confidence", "envs", "kernels", "learning", "models", "planning")
 
 
-def _digest(*folders: str) -> str:
+def digest_of(*folders: str) -> str:
+    """Return a hash of the sources in some folders of the package."""
     digest = hashlib.sha256()
     package = Path(__file__).parents[1]
     for source in sorted(path for folder in folders for path in package.glob(f"{folder}/*.py")):

@@ -135,7 +135,7 @@ def pack_run(curve: Mapping[str, Array], episodes: Mapping[str, Array], meta: Ma
         "format_version": VERSION,
         "spec": {key: meta[key] for key in SPEC},
         "versions": computed_with(),
-        "git": _git_hash(Path(__file__).parents[3]),
+        "git": git_hash(),
         "seconds": meta["seconds"],
         "run": {key: value for key, value in meta.items() if key not in (*SPEC, "seconds")},
         "sha256": {name: _digest(data) for name, data in tables.items()},
@@ -196,7 +196,7 @@ def _version(name: str) -> str | None:
 
 
 @cache
-def _git_hash(root: Path) -> str | None:
+def git_hash(root: Path = Path(__file__).parents[3]) -> str | None:
     """Return the commit that ``root``, the folder above src/, has checked out; None where it is no checkout of ours."""
     if not (root / ".git").exists():
         return None

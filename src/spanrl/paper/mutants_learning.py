@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import log, sqrt
 from typing import Any
 
 import numpy as np
 
 from spanrl.agents.learner import Learner
+from spanrl.agents.scal import SCAL
+from spanrl.agents.ucrl import UCRL
+from spanrl.learning.run import Run
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Batch
 from spanrl.models.info import ProblemInfo
@@ -223,3 +227,57 @@ def sluggish_scopt(system: System) -> System:
         return system.solve(model, span_bound=span_bound, **{**options, **slower})
 
     return system.changed(solve=solve)
+
+
+def playing(change: Callable[[Any], Any]) -> Mutant:
+    """Return the mutant in whose runs another agent plays than the one asked for."""
+
+    def mutant(system: System) -> System:
+        return system.changed(learn=lambda env, agent, **options: system.learn(env, change(agent), **options))
+
+    return mutant
+
+
+def without_any_bound(agent: Any) -> Any:
+    """Play UCRL in the name of SCAL."""
+    return UCRL(p_scale=agent.p_scale, r_scale=agent.r_scale)
+
+
+def other_bound(change: Callable[[float], float]) -> Callable[[Any], Any]:
+    """Return the change of SCAL's span bound by ``change(c)``."""
+    return lambda agent: replace(agent, span_bound=change(agent.span_bound)) if isinstance(agent, SCAL) else agent
+
+
+def full_radii(agent: Any) -> Any:
+    """Forget that the radii are scaled."""
+    return replace(agent, p_scale=1.0, r_scale=1.0)
+
+
+def wider_delta(system: System) -> System:
+    """Make three-state domains with twice the δ asked for."""
+
+    def make(name: str, **options: Any) -> Any:
+        delta = float(name.partition("delta=")[2].rstrip("]") or 0.005)
+        return system.make("three-state", delta=2 * delta)
+
+    return system.changed(make=make)
+
+
+def measured(change: Callable[[Run], Run]) -> Mutant:
+    """Return the mutant whose runs are written down wrongly by ``change``."""
+
+    def mutant(system: System) -> System:
+        return system.changed(learn=lambda env, agent, **options: change(system.learn(env, agent, **options)))
+
+    return mutant
+
+
+def against_a_larger_gain(run: Run) -> Run:
+    """Measure the regret against a gain that is 1e-4 too large."""
+    gain = run.meta["gain"] + 1e-4
+    return replace(run, regret=run.t * gain - run.reward, meta=run.meta | {"gain": gain})
+
+
+def half_the_pseudo_regret(run: Run) -> Run:
+    """Count every step half in the pseudo-regret."""
+    return replace(run, pseudo_regret=run.pseudo_regret / 2)

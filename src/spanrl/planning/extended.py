@@ -84,7 +84,7 @@ class ExtendedPlanner:
         return plan._replace(sweeps=plan.sweeps + before) if before else plan
 
     def plan_perturbed(self, counts: Counts, t: int, *, span_bound: float, mixture: bool) -> Plan:
-        """Run ScOpt as in the theorem: on M‡ with η_k, from 0, and with the paper's stopping rule for γ_k = 1 − η_k (Fig. 4)."""
+        """Run ScOpt as in the theorem: on M‡ with η_k, from 0, and with the paper's stopping rule for γ_k = 1 − η_k (Fig. 1)."""
         eta = self._eta(counts, t, span_bound)
         bounded = self.region.bounded(counts, t, self.info).augment().perturb(eta, 0)
         solution = solve(

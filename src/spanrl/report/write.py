@@ -27,16 +27,17 @@ def write_report(results: Results) -> Path:
     for chapter in found:
         for name, figure in figures(chapter, names, results.horizon):
             for kind in ("png", "pdf"):
-                _replace(results.dir / "figures" / f"{name}.{kind}", image(figure, kind))
+                put(results.dir / "figures" / f"{name}.{kind}", image(figure, kind))
     target = results.dir / "report.html"
-    _replace(target, page(results, found).encode())
+    put(target, page(results, found).encode())
     return target
 
 
-def _replace(path: Path, data: bytes) -> None:
+def put(path: Path, data: bytes) -> None:
+    """Write a file so that whoever looks meanwhile sees the old one or the new one, whole."""
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(temporary, data)
         os.replace(temporary, path)
     except OSError as error:

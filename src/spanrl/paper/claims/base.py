@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from spanrl.errors import SpanrlError
 from spanrl.paper.system import System
+
+if TYPE_CHECKING:
+    from spanrl.paper.curves import Experiment
 
 Verdict = Literal["holds", "fails", "vacuous", "not-run"]
 Number = float | int | bool | str | list[float]
@@ -33,7 +36,8 @@ class Scale:
         return {"quick": quick, "paper": paper}.get(self.name, smoke)
 
 
-SMOKE, QUICK, PAPER = Scale("smoke", 20), Scale("quick", 100), Scale("paper", 1500)
+SMOKE, QUICK, PAPER = Scale("smoke", 20), Scale("quick", 100), Scale("paper", 300)
+SCALES = {scale.name: scale for scale in (SMOKE, QUICK, PAPER)}
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,30 @@ class Outcome:
     verdict: Verdict
     numbers: Mapping[str, Number]
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON has it: numbers that are none (a broken formula gives them) become text."""
+        return {"verdict": self.verdict, "numbers": {name: _plain(value) for name, value in self.numbers.items()}}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Outcome:
+        """Read what :meth:`to_json` wrote."""
+        return cls(content["verdict"], content["numbers"])
+
+
+def _plain(value: Number) -> Number:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]  # type: ignore[misc]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
 
 @dataclass(frozen=True)
 class Claim:
     """A statement of the paper that software can check.
 
-    ``mutants`` map a description of a mistake to the function that makes it; each must change the verdict.
+    ``mutants`` map a description of a mistake to the function that makes it; each must change the verdict. A claim about an
+    ``experiment`` also has a ``judge`` of what was measured elsewhere; its ``check`` measures on the spot.
     """
 
     id: str
@@ -58,6 +80,8 @@ class Claim:
     tolerance: str
     check: Callable[[System, Scale], Outcome] = field(repr=False)
     mutants: Mapping[str, Callable[[System], System]] = field(repr=False)
+    experiment: str | None = None
+    judge: Callable[[System, Experiment], Outcome] | None = field(default=None, repr=False)
 
     def run(self, system: System, scale: Scale) -> Outcome:
         """Check the claim; an error that the software raises on purpose counts as a failure, with its message."""

@@ -37,7 +37,7 @@ def check_R3(system: System, scale: Scale) -> Outcome:
     ledger, mdp = Ledger(), system.make("two-state").mdp
     for c in BOUNDS:
         ledger.gaps({f"planning: {name}": gap for name, gap in gaps_L2(system, mdp, c).items()}, SOLVED)
-    horizon = scale.pick(10**6, 10**7, 10**8)
+    horizon = scale.pick(10**6, 10**7, 25 * 10**6)
     slope = regret_slope(system, "three-state", 0.5, horizon, runs=scale.pick(3, 10, 20))
     ledger.note("three-state, c = 0.5: log-log slope of the pseudo-regret", slope)
     ledger.true(f"three-state, c = 0.5: linear regret (slope ≥ {LINEAR:g})", slope >= LINEAR)
@@ -85,7 +85,7 @@ def check_R4(system: System, scale: Scale) -> Outcome:
     horizon = scale.pick(10**6, 10**7, 25 * 10**6)
     for name in ("three-state", "three-state[delta=0]"):
         _, h = optimum(system.make(name).mdp)
-        for seed in range(scale.pick(1, 5, 20)):
+        for seed in range(scale.pick(1, 5, 10)):
             for c in (1.01, 2.0, 5.0, 10.0):
                 assert c >= h
                 _watch_truncation(system, ledger, name, c, horizon, seed)
@@ -133,7 +133,7 @@ def check_R5(system: System, scale: Scale) -> Outcome:
     ledger = Ledger()
     horizon = scale.pick(10**5, 10**6, 10**7)
     places = (("three-state", 2.0), ("three-state", 10.0), ("two-state", 1.0), ("riverswim[n_states=4]", 5.0))
-    for seed in range(scale.pick(1, 5, 20)):
+    for seed in range(scale.pick(1, 5, 10)):
         for name, c in places:
             evi, scopt = count_backups(system, name, c, horizon, seed)
             ledger.note(f"{name}, c = {c:g}: backups of EVI, of ScOpt", [evi, scopt])

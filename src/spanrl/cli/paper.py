@@ -1,0 +1,95 @@
+"""The command reproduce."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spanrl.cli.output import Settings, compiling, show, tell, to_whole
+from spanrl.cli.output import table as new_table
+from spanrl.errors import OptionError
+
+if TYPE_CHECKING:
+    from spanrl.paper.reproduce import Reproduction
+
+
+def reproduce(
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Further ids of --only.", hidden=True)
+    ] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="smoke|quick|paper",
+            help="How much to do: a minute, about three, or the paper's horizons and numbers of runs (about a quarter of an hour on "
+            "two cores).",
+        ),
+    ] = "quick",
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID...",
+            help="Ids of claims, such as --only L2 S1 G3; all where left out. G1 to G4 are the experiments.",
+        ),
+    ] = None,
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="DIR",
+            help="Folder of the outcome; reproduction-SCALE where left out.",
+        ),
+    ] = "",
+    workers: Annotated[
+        str,
+        typer.Option(metavar="N", help="Processes on this machine; as many as there are processors where left out."),
+    ] = "",
+    ray: Annotated[
+        str, typer.Option(metavar="auto|ADDRESS", help="Run the experiments on a Ray cluster; claims are checked here.")
+    ] = "",
+) -> None:
+    """Check every claim of the paper, run its experiments, and show the outcome on one page.
+
+    Exit code 1 where a verdict is not the expected one. After a kill, the same command goes on.
+    """
+    from spanrl.paper.reproduce import reproduce as run_all
+
+    count = to_whole("reproduce", "--workers", workers, least=1) if workers else None
+    if more and not only:
+        raise OptionError(
+            f"reproduce: ids of claims stand behind --only; got {more[0]!r}. Try: --only {' '.join(more)}."
+        )
+    ids = [part for text in (*(only or ()), *(more or ())) for part in text.split(",") if part]
+    if only and not ids:
+        raise OptionError("reproduce: --only must name claims, such as --only L2 S1.")
+    target = out or f"reproduction-{scale}"
+    try:
+        with compiling("reproduce", 60):
+            found = run_all(
+                out=target, scale=scale, only=ids, engine="ray" if ray else "local", workers=count,
+                address=ray or None, show=not Settings.quiet,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        tell(f"what was done is kept in {target}. The same command goes on.")
+        raise
+    _summarise(found, ids)
+    if found.surprises:
+        raise typer.Exit(1)
+
+
+def _summarise(found: Reproduction, ids: list[str]) -> None:
+    asked = [name for name in found.claims if not ids or name in {one.upper() for one in ids}]
+    if not Settings.quiet:
+        table = new_table("claim", "verdict", "expected", "")
+        for name in asked:
+            entry = found.claims[name]
+            table.add_row(name, entry["verdict"], entry["expected"], entry["title"])
+        show(table)
+    print(
+        f"{len(asked) - len(found.surprises)} of {len(asked)} verdicts are as expected. "
+        f"{found.dir / 'report.html'} shows them all."
+    )
+    for name in found.surprises:
+        entry = found.claims[name]
+        why = entry["numbers"].get("broken") or entry["numbers"].get("error") or entry["numbers"].get("reason", "")
+        tell(f"{name} {entry['verdict']}, expected {entry['expected']}: {why}")

@@ -1,0 +1,1 @@
+"""The page of the reproduction: claims, figures and drawings in one HTML file."""

@@ -1,0 +1,125 @@
+"""Figures of what it costs: planning an episode by EVI and by ScOpt, and where the time of the experiments goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from spanrl.axes import BLUE, DARK_GREY
+from spanrl.experiments.statistics import Floats
+from spanrl.paper.curves import Curves, Experiment
+from spanrl.paper.page.looks import INK, SHADE, WIDTH, Picture, colour, finished, legend, panels
+from spanrl.report.text import number, runs_per_agent
+
+PLANNED = {
+    "three-state": "three states, D = 200",
+    "infinite-diameter": "three states, D = ∞",
+    "knight-quest": "Knight Quest",
+}
+"""The experiments whose plans are compared, and their names."""
+
+_ROW, _MARGIN = 0.235, 0.75  # inches
+
+
+def pictures(experiments: Mapping[str, Experiment]) -> list[Picture]:
+    """Return these figures for all experiments that are there."""
+    planned = {PLANNED[name]: experiments[name] for name in PLANNED if name in experiments}
+    return ([planning(planned)] if planned else []) + ([time(experiments)] if experiments else [])
+
+
+def planning(found: Mapping[str, Experiment]) -> Picture:
+    """Draw sweeps and microseconds of planning an episode, an agent a row, by the name of the place."""
+    figure, axes = panels(2)
+    rows: list[tuple[float, Curves | None, str]] = []
+    y = 0.0
+    for place, one in found.items():
+        rows.append((y, None, place))
+        rows += [(y + 1 + i, group, group.name) for i, group in enumerate(one.agents())]
+        y = rows[-1][0] + 1.4
+    values = (sweeps_an_episode, microseconds_an_episode)
+    for ax, value, label in zip(axes, values, ("sweeps an episode", "µs of planning an episode"), strict=True):
+        ax.set_xscale("log")
+        for at, group, _ in rows:
+            if group is not None:
+                _dot(ax, at, group, value(group))
+        ax.set_ylim(y - 0.7, -0.7)
+        finished(ax, label, "")
+        ax.grid(visible=False, axis="y")
+        ax.set_yticks([at for at, _, _ in rows], [text for _, _, text in rows])
+        ax.tick_params(axis="y", length=0)
+    for text, (_, group, _) in zip(axes[0].get_yticklabels(), rows, strict=True):
+        text.set_fontweight("bold" if group is None else "normal")
+    axes[1].tick_params(axis="y", labelleft=False)
+    figure.set_size_inches(WIDTH, _MARGIN + _ROW * y)
+    runs = runs_per_agent(len(group.seeds) for one in found.values() for group in one.groups)
+    caption = (
+        f"The cost of a plan, by extended value iteration (UCRL) and by ScOpt (SCAL), each on the data of its own runs and from a warm "
+        f"start: sweeps (left) and microseconds (right) an episode, mean and range of {runs}. {_compared(found)}"
+    )
+    return Picture("planning", "The cost of planning an episode", caption, figure)
+
+
+def sweeps_an_episode(group: Curves) -> Floats:
+    """Return the sweeps of a plan, mean over the episodes of a run, [k]."""
+    return group.sweeps / group.n_episodes[:, -1]
+
+
+def microseconds_an_episode(group: Curves) -> Floats:
+    """Return the microseconds of a plan, mean over the episodes of a run, [k]."""
+    return 1e6 * group.planning / group.n_episodes[:, -1]
+
+
+def _dot(ax: Any, at: float, group: Curves, values: Floats) -> None:
+    mean = values.mean()
+    ax.axhline(at, color=SHADE, linewidth=0.8, zorder=0)
+    ax.errorbar(
+        [mean], [at], xerr=[[mean - values.min()], [values.max() - mean]], fmt="D" if group.span_bound == inf else "o",
+        color=colour(group.span_bound), ecolor=INK, markersize=6.5, markeredgecolor=INK, markeredgewidth=0.7, elinewidth=1.2, capsize=2.5,
+    )  # fmt: skip
+
+
+def _compared(found: Mapping[str, Experiment]) -> str:
+    """Say in a sentence how many sweeps the plans of SCAL take beside those of UCRL."""
+    parts = []
+    for place, one in found.items():
+        ucrl, *scal = one.agents()
+        ratios = [float(sweeps_an_episode(group).mean() / sweeps_an_episode(ucrl).mean()) for group in scal]
+        ends = dict.fromkeys(f"{ratio:.2g}" for ratio in (min(ratios), max(ratios)))
+        parts.append(f"{' to '.join(ends)} ({place})")
+    return f"Sweeps of ScOpt beside those of EVI: {', '.join(parts)}."
+
+
+def time(experiments: Mapping[str, Experiment]) -> Picture:
+    """Draw the seconds of planning and of simulation of each experiment, all runs together."""
+    names = list(experiments)
+    parts = {
+        part: np.array([sum(getattr(group, part).sum() for group in experiments[name].groups) for name in names])
+        for part in ("planning", "simulating")
+    }
+    total = parts["planning"] + parts["simulating"]
+    figure, (ax,) = panels(1)
+    finished(ax, "seconds of all runs together", "")
+    bars = [
+        ax.barh(names, parts["planning"], color=BLUE, label="planning"),
+        ax.barh(names, parts["simulating"], left=parts["planning"], color="#c9d6e6", label="simulation"),
+    ]
+    shares = [
+        f"{number(float(f'{all_:.2g}'))} s, {share:.0%} planning".replace("%", "\u00a0%")
+        for all_, share in zip(total, parts["planning"] / total, strict=True)
+    ]
+    ax.bar_label(bars[1], shares, padding=5, color=DARK_GREY)
+    ax.set_xlim(0, 1.45 * total.max())  # room for the words behind the longest bar
+    ax.invert_yaxis()
+    ax.grid(visible=False, axis="y")
+    ax.tick_params(axis="y", length=0)
+    figure.set_size_inches(0.86 * WIDTH, 1.25 + 0.33 * len(names))
+    legend(figure, bars, 2)
+    planned, largest = (f"{part / total.sum():.0%}" for part in (parts["planning"].sum(), total.max()))
+    caption = (
+        f"Seconds of planning and of simulation, all runs of an experiment together (each on one core): {number(float(total.sum()))} s, "
+        f"of which planning takes {planned}; the experiment {names[int(np.argmax(total))]} takes {largest}."
+    )
+    return Picture("time", "Where the time goes", caption.replace("%", "\u00a0%"), figure)

@@ -1,0 +1,139 @@
+"""The figures of the reproduction: first those of the paper, then ours.
+
+As in the paper, curves show the regret with the noise of the rewards in it, and every interval is the 95 % one of Student.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from spanrl.experiments.statistics import mean_interval
+from spanrl.paper.claims.experiments import diameter_of, fit_line, late_slope
+from spanrl.paper.curves import Curves, Experiment
+from spanrl.paper.page import beyond, cost
+from spanrl.paper.page.looks import INK, Picture, colour, draw, evenly, finished, legend, panels, positive_floor, powers
+from spanrl.report.text import LEVEL, plural, runs_per_agent
+
+__all__ = ["Picture", "pictures"]
+
+_LABELS = {"regret": "regret", "span": "span of the optimistic bias"}
+_LEGEND_COLUMNS = 4
+
+
+def pictures(experiments: Mapping[str, Experiment]) -> list[Picture]:
+    """Return the figures of all experiments that are there, in the order of the page."""
+    found = []
+    if "diameter" in experiments:
+        found.append(diameter(experiments["diameter"]))
+    for name in ("three-state", "infinite-diameter"):
+        if name in experiments:
+            found += [three_states(experiments[name]), three_states(experiments[name], scal_alone=True)]
+    if "knight-quest" in experiments:
+        found.append(knight_quest(experiments["knight-quest"]))
+    return found + beyond.pictures(experiments) + cost.pictures(experiments)
+
+
+def diameter(found: Experiment) -> Picture:
+    """Draw the mean regret of UCRL at the horizon against 1/δ, with the line fitted to the means."""
+    x = [diameter_of(group.env) for group in found.groups]
+    means = [mean_interval(group.regret[:, -1:]) for group in found.groups]
+    y, low, high = ([float(part[0]) for part in parts] for parts in zip(*means, strict=True))
+    slope, intercept, r_squared = fit_line(x, y)
+    figure, (ax,) = panels(1)
+    line = np.array([0.0, 1.05 * max(x)])
+    ax.plot(line, intercept + slope * line, color=colour(5), linewidth=1.5, label="least-squares line")
+    ax.errorbar(
+        x, y, [np.subtract(y, low), np.subtract(high, y)], fmt="o", color=INK, capsize=3, markersize=5,
+        label=f"UCRL, mean of {plural(len(found.groups[0].seeds), 'run')}",
+    )  # fmt: skip
+    ax.text(
+        0.97, 0.06, f"slope {slope:,.0f} per unit of 1/δ\nR² = {r_squared:.3f}", transform=ax.transAxes,
+        ha="right", va="bottom", linespacing=1.5,
+    )  # fmt: skip
+    ax.set_xlim(0, line[-1])
+    least = min(0.0, *np.nan_to_num(low))
+    ax.set_ylim(bottom=1.3 * least)
+    finished(ax, "diameter D = 1/δ", f"regret at T = {powers(found.horizon)}")
+    ax.legend(loc="upper left", frameon=False)
+    caption = (
+        f"Regret of UCRL on the three-state domain at T = {powers(found.horizon)} for {len(x)} values of δ: means of "
+        f"{plural(len(found.groups[0].seeds), 'run')} with {LEVEL} intervals. The line through the means rises by {slope:,.0f} a unit "
+        f"of 1/δ (R² = {r_squared:.3f}), though sp(h*) stays near 1."
+    )
+    return Picture("diameter", "Regret of UCRL against the diameter", caption, figure)
+
+
+def three_states(found: Experiment, *, scal_alone: bool = False) -> Picture:
+    """Draw span and regret over time on a three-state domain, with UCRL or without."""
+    ucrl, *scal = found.agents()
+    shown = scal if scal_alone else [ucrl, *scal]
+    is_infinite = diameter_of(ucrl.env) == inf
+    figure, (left, _) = _over_time(found, shown, ("span", "regret"))
+    if is_infinite and not scal_alone:
+        left.set_yscale("log")
+        positive_floor(left, [line.get_ydata() for line in left.lines])
+    place = "Three states, D = ∞" if is_infinite else f"Three states, D = {diameter_of(ucrl.env):g}"
+    what = f"Span of the optimistic bias (left) and regret (right) {_setting(found, shown)}. "
+    if scal_alone:
+        what += f"The same without UCRL: at T the regret lies between {_least_and_most(scal)}."
+    elif is_infinite:
+        what += (
+            f"UCRL ends with a regret of {_final(ucrl)}, which over the last decade and a half grew like t to the power "
+            f"{late_slope(ucrl):.2f}; that of SCAL, hidden by the scale, lies between {_least_and_most(scal)}."
+        )
+    else:
+        what += (
+            f"At T the regret of UCRL is {_final(ucrl)}, that of SCAL lies between {_least_and_most(scal)}; the span of UCRL's bias "
+            f"reaches {ucrl.span.max():.3g}, early on."
+        )
+    name, title = (
+        (f"{found.name}-scal", f"{place}: SCAL alone") if scal_alone else (found.name, f"{place}: SCAL and UCRL")
+    )
+    return Picture(name, title, what, figure)
+
+
+def knight_quest(found: Experiment) -> Picture:
+    """Draw regret and span over time on Knight Quest."""
+    shown = found.agents()
+    figure, _ = _over_time(found, shown, ("regret", "span"))
+    ucrl, *scal = shown
+    shares = ", ".join(
+        f"{group.regret[:, -1].mean() / ucrl.regret[:, -1].mean():.0%} for c = {group.span_bound:g}" for group in scal
+    ).replace("%", "\u00a0%")
+    caption = (
+        f"Regret (left) and span of the optimistic bias (right) {_setting(found, shown)}. The regret of UCRL at T is "
+        f"{_final(ucrl)}; that of SCAL beside it: {shares}."
+    )
+    return Picture("knight-quest", "Knight Quest: SCAL and UCRL", caption, figure)
+
+
+def _over_time(found: Experiment, shown: Sequence[Curves], values: tuple[str, str]) -> tuple[Any, list[Any]]:
+    """Draw two values of several agents against t."""
+    figure, axes = panels(2, legend_rows=-(-len(shown) // _LEGEND_COLUMNS))
+    handles: list[Any] = []
+    for ax, value in zip(axes, values, strict=True):
+        handles = [draw(ax, group, value, evenly(group.t)) for group in shown]
+        ax.set_xlim(0, 1.02 * found.horizon)
+        if value == "span":
+            ax.set_ylim(bottom=0)
+        finished(ax, "step t", _LABELS[value])
+    legend(figure, handles, _LEGEND_COLUMNS)
+    return figure, axes
+
+
+def _setting(found: Experiment, shown: Sequence[Curves]) -> str:
+    runs = runs_per_agent(len(group.seeds) for group in shown)
+    return f"over T = {powers(found.horizon)} steps: means of {runs} with {LEVEL} intervals, the noise of the rewards included"
+
+
+def _final(group: Curves) -> str:
+    return powers(float(group.regret[:, -1].mean()))
+
+
+def _least_and_most(groups: Sequence[Curves]) -> str:
+    ordered = sorted(groups, key=lambda group: float(group.regret[:, -1].mean()))
+    return " and ".join(f"{_final(group)} (c = {group.span_bound:g})" for group in (ordered[0], ordered[-1]))

@@ -1,0 +1,181 @@
+"""What the experiments found, as numbers: final regrets, comparisons with UCRL, the order at every power of ten, the cost of planning.
+
+All comparisons use the pseudo-regret, which has the same mean as the regret and far less noise, paired on common seeds; the p-values of
+one time are corrected together by Holm's method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, isinf, nan
+
+import numpy as np
+
+from spanrl.experiments.statistics import Difference, mean_interval, paired_difference
+from spanrl.paper.claims.experiments import LEVEL, SIGNIFICANT, late_slope
+from spanrl.paper.curves import Curves, Experiment
+from spanrl.report.standings import Estimate, holm
+
+FIRST_DECADE = 3
+"""The first time of the tables over time is 10³."""
+
+BELOW, ABOVE = "below", "above"
+
+
+@dataclass(frozen=True)
+class Final:
+    """One agent at its horizon ``t``; ratio, difference and p are those of the pseudo-regret beside UCRL's at the same time."""
+
+    name: str
+    env: str
+    span_bound: float
+    n: int
+    t: int
+    regret: Estimate
+    pseudo_regret: Estimate
+    slope: float
+    ratio: float = nan
+    difference: Estimate = Estimate()
+    p_value: float = nan
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """Mean pseudo-regrets [agent][time], and where each agent is significantly ``below`` or ``above`` UCRL ("" where neither)."""
+
+    times: tuple[int, ...]
+    names: tuple[str, ...]
+    bounds: tuple[float, ...]
+    means: tuple[tuple[float, ...], ...]
+    marks: tuple[tuple[str, ...], ...]
+    disordered: tuple[int, ...]
+
+    def at(self, name: str, mark: str) -> tuple[int, ...]:
+        """Return the times at which an agent has this mark."""
+        marks = self.marks[self.names.index(name)]
+        return tuple(t for t, one in zip(self.times, marks, strict=True) if one == mark)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What planning cost one agent: episodes a run, sweeps and seconds of planning an episode, its share in the time of a run."""
+
+    experiment: str
+    env: str
+    name: str
+    episodes: float
+    sweeps: float
+    seconds: float
+    share: float
+
+
+def finals(groups: Sequence[Curves], ucrl: Curves | None = None) -> list[Final]:
+    """Return a row for every group, in their order; compared with ``ucrl`` where it is given and was measured at the same time."""
+    differences = {}
+    for i, group in enumerate(groups):
+        if ucrl is not None and group is not ucrl and _index(ucrl, group.t[-1]) is not None:
+            differences[str(i)] = compared(group, ucrl, int(group.t[-1]))
+    p_values = holm({key: float(one.p_value[0]) for key, one in differences.items()})
+    return [_final(group, ucrl, differences.get(str(i)), p_values.get(str(i), nan)) for i, group in enumerate(groups)]
+
+
+def compared(group: Curves, ucrl: Curves, t: int) -> Difference:
+    """Return the difference of the pseudo-regrets at ``t`` on the seeds that both have."""
+    _, ours, theirs = np.intersect1d(group.seeds, ucrl.seeds, return_indices=True)
+    return paired_difference(
+        group.pseudo_regret[ours][:, _column(group, t)], ucrl.pseudo_regret[theirs][:, _column(ucrl, t)]
+    )
+
+
+def over_time(agents: Sequence[Curves]) -> OverTime:
+    """Compare the agents, UCRL first, at 10³, 10⁴, … and the horizon."""
+    ucrl, *scal = agents
+    times = decades(ucrl)
+    marks = {group.name: [] for group in agents} if times else {}
+    for t in times:
+        found = {group.name: compared(group, ucrl, t) for group in scal}
+        p_values = holm({name: float(one.p_value[0]) for name, one in found.items()})
+        for group in agents:
+            one = found.get(group.name)
+            is_clear = one is not None and p_values[group.name] < SIGNIFICANT
+            marks[group.name].append((BELOW if one.mean[0] < 0 else ABOVE) if one is not None and is_clear else "")
+    return OverTime(
+        times=times,
+        names=tuple(group.name for group in agents),
+        bounds=tuple(group.span_bound for group in agents),
+        means=tuple(tuple(_mean(group, t) for t in times) for group in agents),
+        marks=tuple(tuple(one) for one in marks.values()),
+        disordered=tuple(t for t in times if _is_disordered(scal, t)),
+    )
+
+
+def decades(group: Curves) -> tuple[int, ...]:
+    """Return the measured powers of ten from 10³ on, and the horizon."""
+    last = int(group.t[-1])
+    powers = [10**k for k in range(FIRST_DECADE, len(str(last))) if _index(group, 10**k) is not None]
+    return tuple(dict.fromkeys([*powers, last]))
+
+
+def costs(experiments: Mapping[str, Experiment]) -> list[Cost]:
+    """Return what planning cost every agent of these experiments."""
+    return [_cost(name, group) for name, found in experiments.items() for group in found.groups]
+
+
+def _cost(experiment: str, group: Curves) -> Cost:
+    episodes, busy = group.n_episodes[:, -1], (group.planning + group.simulating).sum()
+    return Cost(
+        experiment=experiment,
+        env=group.env,
+        name=group.name,
+        episodes=float(episodes.mean()),
+        sweeps=_over(group.sweeps.sum(), episodes.sum()),
+        seconds=_over(group.planning.sum(), episodes.sum()),
+        share=_over(group.planning.sum(), busy),
+    )
+
+
+def _final(group: Curves, ucrl: Curves | None, difference: Difference | None, p_value: float) -> Final:
+    pseudo, regret = (_estimate(values[:, -1:]) for values in (group.pseudo_regret, group.regret))
+    row = Final(
+        group.name, group.env, group.span_bound, len(group.seeds), int(group.t[-1]), regret, pseudo, late_slope(group)
+    )
+    if ucrl is None or difference is None:
+        return row
+    from dataclasses import replace
+
+    mean, low, high = (float(one[0]) for one in difference[:3])
+    ratio = _over(pseudo.value, _mean(ucrl, row.t))
+    return replace(row, ratio=ratio, difference=Estimate(mean, low, high), p_value=p_value)
+
+
+def _is_disordered(scal: Sequence[Curves], t: int) -> bool:
+    """Tell whether some larger bound has significantly less regret than the next smaller one."""
+    found = {str(i): compared(large, small, t) for i, (small, large) in enumerate(pairwise(scal))}
+    p_values = holm({key: float(one.p_value[0]) for key, one in found.items()})
+    return any(one.mean[0] < 0 and p_values[key] < LEVEL for key, one in found.items())
+
+
+def _estimate(values: np.ndarray) -> Estimate:
+    return Estimate(*(float(one[0]) for one in mean_interval(values)))
+
+
+def _mean(group: Curves, t: int) -> float:
+    return float(group.pseudo_regret[:, _column(group, t)].mean())
+
+
+def _column(group: Curves, t: int) -> list[int]:
+    found = _index(group, t)
+    assert found is not None
+    return [found]
+
+
+def _index(group: Curves, t: int) -> int | None:
+    """Return where ``t`` is among the measured times, None where it is not."""
+    i = int(np.searchsorted(group.t, t))
+    return i if i < len(group.t) and group.t[i] == t else None
+
+
+def _over(part: float, whole: float) -> float:
+    return float(part / whole) if whole else nan

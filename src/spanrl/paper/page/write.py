@@ -1,0 +1,56 @@
+"""Write the page of the reproduction, the same in Markdown, and the figures for print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from spanrl.axes import image
+from spanrl.paper.curves import Experiment
+from spanrl.paper.page.figures import Picture, pictures
+from spanrl.paper.page.html import page
+from spanrl.paper.page.making import spent
+from spanrl.paper.page.markdown import markdown
+from spanrl.paper.page.parts import Drawn
+from spanrl.paper.slips import Slip, all_slips
+from spanrl.report.write import put
+
+if TYPE_CHECKING:
+    from spanrl.paper.reproduce import Reproduction
+
+
+def write_pages(found: Reproduction) -> None:
+    """Write DIR/report.html, DIR/reproduction.md and DIR/figures/<name>.png and .pdf, whatever the verdicts are and whatever is missing."""
+    start = perf_counter()
+    drawn = {}
+    for picture in _pictures(found.experiments):
+        for kind in ("png", "pdf"):
+            put(found.dir / "figures" / f"{picture.name}.{kind}", image(picture.figure, kind))
+        drawn[picture.name] = Drawn(picture.name, picture.title, picture.caption, image(picture.figure, "svg"))
+    slips = _slips()
+    time = spent(found.run, found.experiments, perf_counter() - start)
+    put(found.dir / "report.html", page(found, drawn, slips, time).encode())
+    put(found.dir / "reproduction.md", markdown(found, drawn, slips, time).encode())
+
+
+def _pictures(experiments: Mapping[str, Experiment]) -> list[Picture]:
+    """Draw the figures; where one cannot be drawn (numbers of a broken formula), those of each experiment by itself that can."""
+    try:
+        return pictures(experiments)
+    except Exception:
+        out = []
+        for name, one in experiments.items():
+            try:
+                out += pictures({name: one})
+            except Exception:  # noqa: S112 the section says that there is no figure
+                continue
+        return list({picture.name: picture for picture in out}.values())
+
+
+def _slips() -> tuple[Slip, ...]:
+    """Measure the slips; none where that fails, which their section then says."""
+    try:
+        return all_slips()
+    except Exception:
+        return ()

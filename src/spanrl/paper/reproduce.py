@@ -1,0 +1,211 @@
+"""Reproduce the paper: check every claim, run every experiment, and show the outcome on one page.
+
+The same call goes on where it was stopped: claims that were checked stay, experiments resume as ``spanrl run`` does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from spanrl import names
+from spanrl.axes import new_figure
+from spanrl.experiments.results import load_results
+from spanrl.experiments.run import drive, n_workers
+from spanrl.experiments.spec import Spec
+from spanrl.options import one_of
+from spanrl.paper.claims import SCALES, Claim, Outcome, all_claims, expected_verdicts
+from spanrl.paper.curves import Experiment, from_results
+from spanrl.paper.experiments import EXPERIMENTS, experiment_spec
+from spanrl.paper.folder import Folder
+from spanrl.paper.pool import Checked, check_claims
+from spanrl.paper.progress import Told
+from spanrl.paper.system import System
+from spanrl.paper.worker import checked
+from spanrl.tables import require_polars
+
+FIRST = "C2"
+"""The claim that is checked first: it needs the kernels of learning, which take longest to compile, while another worker plans."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What a reproduction found: ``claims`` is the content of claims.json, ``run`` that of run.json.
+
+    ``surprises`` are the claims, of those asked for, whose verdict is not the expected one; ``experiments`` holds those that are complete.
+    """
+
+    dir: Path
+    scale: str
+    claims: Mapping[str, Mapping[str, Any]]
+    surprises: tuple[str, ...]
+    experiments: Mapping[str, Experiment]
+    run: Mapping[str, Any]
+
+
+def reproduce(
+    *,
+    out: str | os.PathLike[str],
+    scale: str = "quick",
+    only: Sequence[str] = (),
+    engine: str = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    show: bool = False,
+) -> Reproduction:
+    """Check the claims of the paper and run its experiments; write claims.json, report.html, reproduction.md and figures.
+
+    Args:
+        out: directory; a new one, or one of the same scale to go on with.
+        scale: "smoke" (a minute), "quick" (minutes) or "paper" (the paper's horizons and numbers of runs).
+        only: ids of claims; all of them where left out. G1 to G4 are the experiments.
+        engine: where the experiments run, "local" or "ray"; claims are checked on this machine.
+        workers: processes on this machine; as many as there are processors where left out.
+        address: of the Ray cluster.
+        show: whether to tell how far it is on standard error.
+
+    Ctrl-C raises KeyboardInterrupt; nothing that was finished is lost.
+    """
+    one_of("reproduce", "scale", scale, tuple(SCALES))
+    one_of("reproduce", "engine", engine, ("local", "ray"))
+    claims, chosen = select_claims(only), SCALES[scale]
+    count = n_workers(workers, 10**6)
+    require_polars()
+    new_figure()  # matplotlib is needed in the end; better to say so now
+    folder = Folder(out, chosen)
+    options = {"engine": engine, "workers": workers, "address": address, "show": show}
+    with ExitStack() as stack:
+        folder.open()
+        stack.callback(folder.close)
+        told = Told(show)
+        stack.callback(told.close)
+        _check(folder, [claim for claim in claims if claim.experiment is None], count, told)
+        wanted = EXPERIMENTS if not only else tuple(claim.experiment for claim in claims if claim.experiment)
+        _experiments(folder, wanted, claims, told, options)
+        return _conclude(folder, [claim.id for claim in claims], told)
+
+
+def select_claims(only: Iterable[str]) -> list[Claim]:
+    """Return the claims with these ids, in the order of the paper; all where there are none.
+
+    >>> [claim.id for claim in select_claims(["o2", "E1"])]
+    ['E1', 'O2']
+    """
+    claims, wanted = all_claims(), [name.upper() for name in only]
+    for name in wanted:
+        if name not in (known := [claim.id for claim in claims]):
+            raise names.unknown("reproduce", "claim", name, known)
+    return [claim for claim in claims if not wanted or claim.id in wanted]
+
+
+def _check(folder: Folder, claims: Sequence[Claim], workers: int, told: Told) -> None:
+    """Check the claims that were not checked before."""
+    kept = {claim.id for claim in claims if folder.kept(claim.id)}
+    todo = sorted((claim.id for claim in claims if claim.id not in kept), key=lambda name: name != FIRST)
+    if kept:
+        told.say(f"{len(kept)} claims were checked before, {len(todo)} are left")
+    if not todo:
+        return
+    start = perf_counter()
+    expected = expected_verdicts()
+
+    def done(claim: str, found: Checked) -> None:
+        folder.keep(claim, found)
+        _write_claims(folder)
+        told.checked(claim, found.outcome.verdict, expected[claim]["verdict"], found.seconds)
+
+    told.begin("claims", len(todo))
+    try:
+        check_claims(todo, folder.scale, workers=min(workers, len(todo)), done=done, tick=told.under_way)
+    finally:
+        told.end()
+        folder.spend("claims", perf_counter() - start)
+
+
+def _experiments(
+    folder: Folder, wanted: Sequence[str], claims: Sequence[Claim], told: Told, options: Mapping[str, Any]
+) -> None:
+    """Run the experiments, one after the other, and judge the claims about them."""
+    judges = {claim.experiment: claim for claim in claims if claim.experiment}
+    for name in wanted:
+        spec, claim, start = experiment_spec(name, folder.scale), judges.get(name), perf_counter()
+        told.say(f"experiment {name}: {len(spec.cells())} runs of {spec.horizon:.3g} steps")
+        try:
+            outcome = drive(spec, out=folder.experiment(name), **options)
+        finally:
+            folder.spend(f"experiment {name}", perf_counter() - start)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        if claim is not None:
+            begun = perf_counter()
+            found = Checked(_judge(claim, folder, spec), round(perf_counter() - begun, 3))
+            folder.keep(claim.id, found)
+            _write_claims(folder)
+            told.checked(claim.id, found.outcome.verdict, expected_verdicts()[claim.id]["verdict"], found.seconds)
+
+
+def _judge(claim: Claim, folder: Folder, spec: Spec) -> Outcome:
+    results = load_results(folder.experiment(spec.name))
+    if results.failed:
+        first, why = next(iter(results.failed.items()))
+        return Outcome(
+            "fails", {"error": f"{len(results.failed)} of {len(spec.cells())} runs failed, {first} first: {why}"}
+        )
+    measured, judge = from_results(results), claim.judge
+    assert judge is not None
+    return checked(replace(claim, check=lambda system, scale: judge(system, measured)), System.real(), folder.scale)
+
+
+def claim_entries(folder: Folder) -> dict[str, dict[str, Any]]:
+    """Return the content of claims.json: every claim, those that were not checked as ``not-run``."""
+    expected, out = expected_verdicts(), {}
+    for claim in all_claims():
+        found = folder.kept(claim.id)
+        outcome = found.outcome if found else Outcome("not-run", {"reason": "not asked for, or not yet done"})
+        out[claim.id] = {
+            "verdict": outcome.verdict,
+            "expected": expected[claim.id]["verdict"],
+            "reason": expected[claim.id].get("reason", ""),
+            "title": claim.title,
+            "statement": claim.statement,
+            "place": claim.place,
+            "tolerance": claim.tolerance,
+            "scale": folder.scale.name,
+            "numbers": dict(outcome.to_json()["numbers"]),
+        }
+    return out
+
+
+def _write_claims(folder: Folder) -> None:
+    folder.write_claims(claim_entries(folder))
+
+
+def complete_experiments(folder: Folder) -> dict[str, Experiment]:
+    """Return the experiments of the directory that are complete at its scale."""
+    found = {}
+    for name in EXPERIMENTS:
+        if (folder.experiment(name) / "spec.toml").is_file():
+            results = load_results(folder.experiment(name))
+            if not results.failed and not results.missing and results.groups:
+                found[name] = from_results(results)
+    return found
+
+
+def _conclude(folder: Folder, ids: Sequence[str], told: Told) -> Reproduction:
+    """Write what was found."""
+    from spanrl.paper.page.write import write_pages
+
+    told.say("drawing …")
+    start = perf_counter()
+    entries = claim_entries(folder)
+    folder.write_claims(entries)
+    surprises = tuple(name for name in ids if entries[name]["verdict"] != entries[name]["expected"])
+    found = Reproduction(folder.path, folder.scale.name, entries, surprises, complete_experiments(folder), folder.run)
+    write_pages(found)
+    folder.spend("pages", perf_counter() - start)
+    return found

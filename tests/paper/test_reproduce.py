@@ -1,0 +1,261 @@
+"""spanrl reproduce: what it writes, what it goes on with, what it refuses, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from spanrl.cli import main
+from spanrl.errors import DirectoryInUseError, OptionError, UnknownNameError
+from spanrl.paper import folder, reproduce
+from spanrl.paper.claims import QUICK, SCALES, SMOKE, all_claims, expected_verdicts
+from spanrl.paper.experiments import EXPERIMENTS, experiment_spec
+from spanrl.paper.folder import Folder
+from spanrl.paper.pool import Checked
+
+ASKED = ["E1", "L2", "F3", "X1"]
+FIELDS = {"verdict", "expected", "reason", "title", "statement", "place", "tolerance", "scale", "numbers"}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A small reproduction: four claims."""
+    out = tmp_path_factory.mktemp("reproduction") / "out"
+    return reproduce.reproduce(out=out, scale="smoke", only=ASKED)
+
+
+def test_claims_json_names_every_claim(done):
+    entries = json.loads((done.dir / "claims.json").read_text("utf-8"))
+    assert entries == done.claims
+    assert list(entries) == list(expected_verdicts()) == [claim.id for claim in all_claims()]
+    for name, entry in entries.items():
+        assert entry.keys() == FIELDS
+        assert entry["expected"] == expected_verdicts()[name]["verdict"]
+        assert entry["place"]
+        assert entry["tolerance"]
+        assert entry["verdict"] == ("holds" if name in ASKED else "not-run")
+    assert entries["L2"]["numbers"]
+    assert "reason" in entries["S1"]["numbers"]
+    assert done.surprises == ()
+
+
+def test_page_and_run_are_written(done):
+    assert (done.dir / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>")
+    run = json.loads((done.dir / "run.json").read_text("utf-8"))
+    assert run["scale"] == "smoke"
+    assert run["machine"]["cores"] >= 1
+    assert set(run["seconds"]) == {"claims", "pages"}
+    assert run["versions"]["spanrl"]
+
+
+def test_same_call_goes_on_where_it_stopped(done, capfd):
+    before = {path.name: path.stat().st_mtime_ns for path in (done.dir / "claims").iterdir()}
+    again = reproduce.reproduce(out=done.dir, scale="smoke", only=[*ASKED, "O5"], show=True)
+    assert "4 claims were checked before, 1 are left" in capfd.readouterr().err
+    after = {path.name: path.stat().st_mtime_ns for path in (done.dir / "claims").iterdir()}
+    assert {name: after[name] for name in before} == before
+    assert again.claims["O5"]["verdict"] == "holds"
+    assert again.claims["E1"] == done.claims["E1"]
+
+
+def test_other_sources_of_the_checkers_make_claims_anew(done, monkeypatch):
+    place = Folder(done.dir, SMOKE)
+    assert place.kept("E1") is not None
+    monkeypatch.setattr(folder, "claim_digest", lambda: "others")
+    assert place.kept("E1") is None
+
+
+def test_damaged_claim_is_made_anew(tmp_path):
+    place = Folder(tmp_path, SMOKE)
+    place.keep("E1", Checked(reproduce.Outcome("holds", {"a": 1.0}), 0.5))
+    found = place.kept("E1")
+    assert found == Checked(reproduce.Outcome("holds", {"a": 1.0}), 0.5)
+    path = tmp_path / "claims" / "E1.json"
+    for text in ("{", "[]", "{}", path.read_text().replace("0.5", '"x"')):
+        path.write_text(text)
+        assert place.kept("E1") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"scale": "large"}, "scale must be one of"),
+        ({"only": ["E9"]}, "no claim 'E9'"),
+        ({"engine": "cloud"}, "engine must be one of"),
+        ({"workers": 0}, "workers must be a whole number"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_touched(options, words, tmp_path):
+    with pytest.raises((OptionError, UnknownNameError), match=words):
+        reproduce.reproduce(out=tmp_path / "new", **{"scale": "smoke", **options})
+    assert not (tmp_path / "new").exists()
+
+
+def test_directory_of_something_else_is_refused_and_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(OptionError, match=r"holds other things \(thesis.tex, …\), not a reproduction"):
+        reproduce.reproduce(out=tmp_path, scale="smoke", only=["X1"])
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_other_scale_and_other_sources_are_refused(done, monkeypatch):
+    with pytest.raises(OptionError, match="holds a reproduction at scale 'smoke'; got --scale quick"):
+        reproduce.reproduce(out=done.dir, scale="quick", only=["X1"])
+    monkeypatch.setattr(folder, "source_digest", lambda: "others")
+    with pytest.raises(OptionError, match="was computed by other sources"):
+        reproduce.reproduce(out=done.dir, scale="smoke", only=["X1"])
+
+
+def test_second_driver_is_refused(tmp_path):
+    first = Folder(tmp_path, SMOKE)
+    first.open()
+    try:
+        with pytest.raises(DirectoryInUseError, match="in use by another"):
+            reproduce.reproduce(out=tmp_path, scale="smoke", only=["X1"])
+    finally:
+        first.close()
+
+
+def test_experiment_is_run_and_judged(tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce, "experiment_spec", tiny)
+    found = reproduce.reproduce(out=tmp_path, scale="smoke", only=["g1"], workers=2)
+    entry = found.claims["G1"]
+    assert entry["verdict"] in ("holds", "fails")
+    assert entry["numbers"]["runs an agent"] == 2
+    assert entry["numbers"]["horizon"] == 10**4
+    assert len(list((tmp_path / "experiments" / "diameter" / "cells").rglob("curve.parquet"))) == 16
+    assert [experiment.horizon for experiment in found.experiments.values()] == [10**4]
+    assert "experiment diameter" in found.run["seconds"]
+
+
+def test_failed_runs_fail_the_claim_and_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce, "experiment_spec", tiny)
+    text = tmp_path / "experiments" / "diameter" / "failed" / "three-state" / "ucrl" / "001.txt"
+    monkeypatch.setattr(reproduce, "drive", failing(reproduce.drive, text))
+    found = reproduce.reproduce(out=tmp_path, scale="smoke", only=["G1"], workers=1)
+    assert found.claims["G1"]["verdict"] == "fails"
+    assert "1 of 16 runs failed, three-state/ucrl/001 first: it broke" in found.claims["G1"]["numbers"]["error"]
+    assert found.surprises == ("G1",)
+    assert found.experiments == {}
+
+
+def tiny(name, scale):
+    from dataclasses import replace
+
+    return replace(experiment_spec(name, scale), horizon=10**4, seeds=(0, 1))
+
+
+def failing(drive, text):
+    """Return a drive after which one cell has failed."""
+
+    def broken(spec, *, out, **options):
+        import shutil
+
+        outcome = drive(spec, out=out, **options)
+        shutil.rmtree(out / "cells" / "three-state" / "ucrl" / "001")
+        text.parent.mkdir(parents=True)
+        text.write_text("it broke\n")
+        return outcome
+
+    return broken
+
+
+def test_kill_at_any_moment_loses_nothing(tmp_path):
+    """SIGKILL to the whole group again and again; what is there in the end equals an uninterrupted reproduction."""
+    ids = ["O1", "O5", "F3", "X1", "X2", "L2", "E1", "L3"]
+
+    def command(out):
+        return [
+            sys.executable,
+            "-m",
+            "spanrl.cli",
+            "--quiet",
+            "reproduce",
+            "--scale",
+            "smoke",
+            "--out",
+            str(out),
+            "--only",
+            *ids,
+        ]
+
+    subprocess.run(command(tmp_path / "whole"), check=True, capture_output=True)
+    for wait in (1.2, 1.6, 2.0, 2.4, 2.8):
+        driver = subprocess.Popen(command(tmp_path / "cut"), start_new_session=True, stdout=subprocess.DEVNULL)
+        time.sleep(wait)
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+    subprocess.run(command(tmp_path / "cut"), check=True, capture_output=True)
+    assert (tmp_path / "cut" / "claims.json").read_bytes() == (tmp_path / "whole" / "claims.json").read_bytes()
+    assert not [path for path in tmp_path.rglob("*.tmp-*") if path.stat().st_mtime > time.time()]
+
+
+def test_command_prints_verdicts_and_the_page(done, capsys):
+    assert main(["reproduce", "--scale", "smoke", "--out", str(done.dir), "--only", "E1", "l2", "F3,X1"]) == 0
+    out = capsys.readouterr().out
+    assert "4 of 4 verdicts are as expected." in out
+    assert "report.html" in out
+    assert "randomised" in out or "L2" in out
+
+
+def test_command_fails_where_a_verdict_is_not_expected(done, monkeypatch, capsys):
+    table = expected_verdicts() | {"X1": {"verdict": "fails", "reason": "a test"}}
+    monkeypatch.setattr(reproduce, "expected_verdicts", lambda: table)
+    assert main(["--quiet", "reproduce", "--scale", "smoke", "--out", str(done.dir), "--only", "X1"]) == 1
+    assert "X1 holds, expected fails" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--scale", "huge"], "scale must be one of"),
+        (["--only", "Q7"], "no claim 'Q7'"),
+        (["E1"], "ids of claims stand behind --only; got 'E1'. Try: --only E1."),
+        (["--only", ","], "--only must name claims"),
+        (["--workers", "none"], "--workers must be a whole number"),
+    ],
+)
+def test_command_refuses_in_one_line(words, told, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *words]) == 2
+    err = capsys.readouterr().err
+    assert told in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reproduce, "check_claims", interrupted)
+    assert main(["reproduce", "--scale", "smoke", "--out", str(tmp_path / "out"), "--only", "X1"]) == 130
+    assert "The same command goes on." in capsys.readouterr().err
+
+
+def test_paper_scale_is_the_papers():
+    sizes = {name: experiment_spec(name, SCALES["paper"]) for name in EXPERIMENTS}
+    for name in ("diameter", "three-state", "infinite-diameter"):
+        assert (sizes[name].horizon, len(sizes[name].seeds)) == (25_000_000, 20)
+    assert len(sizes["diameter"].envs) >= 6
+    assert [agent.id for agent in sizes["three-state"].agents] == [
+        "ucrl", *(f"scal[span_bound={c}]" for c in (2, 5, 10, 15, 20, 25))
+    ]  # fmt: skip
+    knight = sizes["knight-quest"]
+    assert (knight.horizon, len(knight.seeds)) == (400_000_000, 15)
+    bounds = [reproduce_bound(agent.id) for agent in knight.agents if agent.id.startswith("scal")]
+    assert {5, 10} < set(bounds)
+    assert min(bounds) < 3.28
+    assert max(bounds) >= 50
+    assert all("p_scale=0.05,r_scale=0.05" in agent.id for agent in knight.agents)
+    assert len(experiment_spec("three-state", QUICK).seeds) < 20
+
+
+def reproduce_bound(agent):
+    return float(agent.partition("span_bound=")[2].partition(",")[0])
