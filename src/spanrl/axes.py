@@ -15,6 +15,8 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b5539c", "#3a9bdc", "#b27d00", "#4
 DASHES = ((), (6, 2), (1.5, 1.5), (6, 2, 1.5, 2), (10, 3), (10, 3, 1.5, 3), (3, 3))
 """Lengths of dash and gap in line widths: solid first."""
 
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 _STAMPS = {
     "png": "Software",
     "pdf": "CreationDate",
@@ -56,6 +58,31 @@ def tidy(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color="#e5e5e5", linewidth=0.6)
     ax.set_axisbelow(True)
-    for name, scale in (("x", ax.get_xscale()), ("y", ax.get_yscale())):
-        if scale == "linear":  # other scales write powers of ten by themselves
-            ax.ticklabel_format(axis=name, style="sci", scilimits=(-4, 5), useMathText=True)
+    for axis, scale in ((ax.xaxis, ax.get_xscale()), (ax.yaxis, ax.get_yscale())):
+        if scale == "linear":
+            ax.ticklabel_format(axis=axis.axis_name, style="sci", scilimits=(-4, 5), useMathText=True)
+        else:
+            _write_powers(axis)
+
+
+def _write_powers(axis: Any) -> None:
+    """Write the numbers of a logarithmic axis as 10⁶ in plain letters; matplotlib's formulas cost more time than the rest of a figure."""
+    from matplotlib.ticker import LogFormatterSciNotation
+
+    class Powers(LogFormatterSciNotation):  # type: ignore[misc]
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return power_of_ten(x) if super().__call__(x, pos) else ""
+
+    axis.set_major_formatter(Powers())
+    axis.set_minor_formatter(Powers(labelOnlyBase=False))
+
+
+def power_of_ten(value: float) -> str:
+    """Write a number as a multiple of a power of ten.
+
+    >>> power_of_ten(1e6), power_of_ten(2.5e7), power_of_ten(3e-5)
+    ('10⁶', '2.5·10⁷', '3·10⁻⁵')
+    """
+    mantissa, _, exponent = f"{value:.2e}".partition("e")
+    times = f"{float(mantissa):g}·" if float(mantissa) != 1 else ""
+    return f"{times}10{str(int(exponent)).translate(_SUPERSCRIPTS)}"

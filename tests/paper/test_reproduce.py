@@ -85,9 +85,9 @@ def test_damaged_claim_is_made_anew(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"scale": "large"}, "scale must be one of"),
-        ({"only": ["E9"]}, "no claim 'E9'"),
-        ({"engine": "cloud"}, "engine must be one of"),
+        ({"scale": "large"}, "scale must be quick or smoke or paper; got"),
+        ({"only": ["E9"]}, "unknown claim 'E9'"),
+        ({"engine": "cloud"}, "engine must be local or ray"),
         ({"workers": 0}, "workers must be a whole number"),
     ],
 )
@@ -214,8 +214,8 @@ def test_command_fails_where_a_verdict_is_not_expected(done, monkeypatch, capsys
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--scale", "huge"], "scale must be one of"),
-        (["--only", "Q7"], "no claim 'Q7'"),
+        (["--scale", "huge"], "scale must be quick or smoke or paper; got"),
+        (["--only", "Q7"], "unknown claim 'Q7'"),
         (["E1"], "ids of claims stand behind --only; got 'E1'. Try: --only E1."),
         (["--only", ","], "--only must name claims"),
         (["--workers", "none"], "--workers must be a whole number"),

@@ -71,7 +71,7 @@ def reproduce(
 
     Ctrl-C raises KeyboardInterrupt; nothing that was finished is lost.
     """
-    one_of("reproduce", "scale", scale, tuple(SCALES))
+    one_of("reproduce", "scale", scale, ("quick", "smoke", "paper"))
     one_of("reproduce", "engine", engine, ("local", "ray"))
     claims, chosen = select_claims(only), SCALES[scale]
     count = n_workers(workers, 10**6)

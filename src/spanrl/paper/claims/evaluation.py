@@ -152,7 +152,7 @@ CLAIMS = (
         statement="The policy (x, y) has gain ½ + x(1 − 3y)/(2(x + y)) and h₂ − h₁ = ½ + (1 − 3y)/(2(x + y)); at x = "
         "y = 0 the gain is (½, 1), where the gain jumps. Differs from the paper: sp(h) ≤ 1 holds for "
         "deterministic policies only (x = y = .01: 24.75).",
-        tolerance=f"exact in fractions; {EXACT:g} for ``evaluate``.",
+        tolerance=f"exact in fractions; {EXACT:g} for evaluate().",
         check=check_E1,
         mutants={
             "evaluates the most likely action": mutants.evaluates_likeliest_action,

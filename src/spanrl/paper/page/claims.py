@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from spanrl.paper.page.contents import grouped
-from spanrl.paper.page.parts import badge, numbers_table
+from spanrl.paper.page.parts import badge, formula, numbers_table
 from spanrl.report.text import plural
 
 Claims = Mapping[str, Mapping[str, Any]]
@@ -16,16 +16,16 @@ Claims = Mapping[str, Mapping[str, Any]]
 def claims_section(claims: Claims) -> str:
     """Return the claims that are not about an experiment, group by group."""
     groups = "\n".join(
-        f'<section class="claims" aria-labelledby="{key}">\n<h3 id="{key}">{escape(title)}</h3>\n'
+        f'<section class="claims" aria-labelledby="{key}">\n<h3 id="{key}">{escape(title)}</h3>\n<div class="claim-cards">\n'
         + "\n".join(claim_card(name, claims[name]) for name in ids)
-        + "\n</section>"
+        + "\n</div>\n</section>"
         for key, (title, ids) in grouped(claims).items()
     )
     return (
         '<section aria-labelledby="claims">\n<h2 id="claims">Statements of the theory</h2>\n'
-        "<p>Exact statements are checked in exact arithmetic or to rounding, general ones on random instances against an oracle that shares "
-        "no code with what it checks (a linear programme, enumeration, policy iteration), statistical ones by seeded runs at a stated "
-        f"level.</p>\n{groups}\n</section>"
+        "<p>Exact statements are checked in exact arithmetic or to rounding, general ones on random instances against an oracle that "
+        "shares no code with what it checks (a linear programme, enumeration, policy iteration), statistical ones by seeded runs at a "
+        f"stated level.</p>\n{groups}\n</section>"
     )
 
 
@@ -43,19 +43,17 @@ def claim_head(name: str, entry: Mapping[str, Any], *, level: int) -> str:
     key = escape(name)
     return (
         f'<h{level} id="claim-{key}" class="claim-title"><a class="self" href="#claim-{key}"><span class="claim-id">{key}</span></a> '
-        f"{escape(str(entry['title']))}</h{level}>\n"
-        f'<p class="claim-facts">{badge(entry)} <span class="place">{escape(str(entry["place"]))}</span></p>'
+        f"{formula(entry['title'])}</h{level}>\n"
+        f'<p class="claim-facts">{badge(entry)} <span class="place">{formula(entry["place"])}</span></p>'
     )
 
 
 def claim_body(name: str, entry: Mapping[str, Any]) -> str:
     """Return the statement, the reason where the verdict is expected not to hold, the tolerance, and the numbers."""
-    reason = (
-        f'<p class="reason"><strong>Why.</strong> {escape(str(entry["reason"]))}</p>\n' if entry.get("reason") else ""
-    )
+    reason = f'<p class="reason"><strong>Why:</strong> {formula(entry["reason"])}</p>\n' if entry.get("reason") else ""
     return (
-        f'<p class="statement">{escape(str(entry["statement"]))}</p>\n{_what_broke(entry)}{reason}'
-        f'<p class="tolerance"><span>Tolerance or level:</span> {escape(str(entry["tolerance"]))}</p>\n{_numbers(name, entry)}'
+        f'<p class="statement">{formula(entry["statement"])}</p>\n{_what_broke(entry)}{reason}'
+        f'<p class="tolerance"><span>Tolerance or level:</span> {formula(entry["tolerance"])}</p>\n{_numbers(name, entry)}'
     )
 
 
@@ -67,14 +65,16 @@ def _what_broke(entry: Mapping[str, Any]) -> str:
     ]
     if entry["verdict"] == "holds" or not told:
         return ""
-    word = {"fails": "What failed.", "vacuous": "What never occurred.", "not-run": "Why not."}.get(
-        str(entry["verdict"]), "Why."
+    word = {"fails": "What failed:", "vacuous": "What never occurred:", "not-run": "Why not:"}.get(
+        str(entry["verdict"]), "Why:"
     )
-    return f'<p class="broke"><strong>{word}</strong> {escape("; ".join(told))}</p>\n'
+    return f'<p class="broke"><strong>{word}</strong> {formula("; ".join(told))}</p>\n'
 
 
 def _numbers(name: str, entry: Mapping[str, Any]) -> str:
     numbers = entry["numbers"]
+    if entry["verdict"] == "not-run":
+        return ""
     if not numbers:
         return '<p class="empty">The checker gave no numbers.</p>'
     inner = numbers_table(numbers, f"Numbers behind {name}, at scale {entry.get('scale', '')}.")

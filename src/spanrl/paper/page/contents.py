@@ -64,14 +64,16 @@ def _part(key: str, title: str, inner: str) -> str:
 
 
 def _claims(claims: Mapping[str, Mapping[str, Any]], ids: list[str]) -> str:
-    items = "".join(
-        f'<li><a href="#claim-{escape(name)}" title="{escape(str(claims[name]["title"]))}">{small_mark(claims[name])}{escape(name)}</a></li>'
-        for name in ids
-    )
+    items = "".join(_claim(name, claims[name]) for name in ids)
     return f'<ul class="toc-claims">{items}</ul>'
+
+
+def _claim(name: str, entry: Mapping[str, Any]) -> str:
+    key, title = escape(name), escape(str(entry["title"]))
+    return f'<li><a href="#claim-{key}" title="{title}">{small_mark(entry)}{key}</a></li>'
 
 
 def _legend() -> str:
     words = {"holds": "holds", "fails": "fails", "vacuous": "vacuous", "not-run": "not run"}
     signs = " · ".join(f"{MARKS[key]} {word}" for key, word in words.items())
-    return f'<p class="toc-legend">{signs}. A filled red mark differs from what is expected.</p>'
+    return f'<p class="toc-legend">{signs}; with ! it is not what is expected.</p>'

@@ -73,7 +73,7 @@ def microseconds_an_episode(group: Curves) -> Floats:
 
 
 def _dot(ax: Any, at: float, group: Curves, values: Floats) -> None:
-    mean = values.mean()
+    mean = values.mean().clip(values.min(), values.max())  # rounding takes the mean of equal numbers past them
     ax.axhline(at, color=SHADE, linewidth=0.8, zorder=0)
     ax.errorbar(
         [mean], [at], xerr=[[mean - values.min()], [values.max() - mean]], fmt="D" if group.span_bound == inf else "o",

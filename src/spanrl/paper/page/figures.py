@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from spanrl.axes import BLUE
 from spanrl.experiments.statistics import mean_interval
 from spanrl.paper.claims.experiments import diameter_of, fit_line, late_slope
 from spanrl.paper.curves import Curves, Experiment
 from spanrl.paper.page import beyond, cost
-from spanrl.paper.page.looks import INK, Picture, colour, draw, evenly, finished, legend, panels, positive_floor, powers
+from spanrl.paper.page.looks import INK, Picture, draw, evenly, finished, legend, panels, positive_floor, powers
 from spanrl.report.text import LEVEL, plural, runs_per_agent
 
 __all__ = ["Picture", "pictures"]
@@ -45,7 +46,7 @@ def diameter(found: Experiment) -> Picture:
     slope, intercept, r_squared = fit_line(x, y)
     figure, (ax,) = panels(1)
     line = np.array([0.0, 1.05 * max(x)])
-    ax.plot(line, intercept + slope * line, color=colour(5), linewidth=1.5, label="least-squares line")
+    ax.plot(line, intercept + slope * line, color=BLUE, linewidth=1.5, label="least-squares line")
     ax.errorbar(
         x, y, [np.subtract(y, low), np.subtract(high, y)], fmt="o", color=INK, capsize=3, markersize=5,
         label=f"UCRL, mean of {plural(len(found.groups[0].seeds), 'run')}",
@@ -55,14 +56,13 @@ def diameter(found: Experiment) -> Picture:
         ha="right", va="bottom", linespacing=1.5,
     )  # fmt: skip
     ax.set_xlim(0, line[-1])
-    least = min(0.0, *np.nan_to_num(low))
-    ax.set_ylim(bottom=1.3 * least)
+    ax.set_ylim(bottom=1.3 * min(0.0, *np.nan_to_num(low)))
     finished(ax, "diameter D = 1/δ", f"regret at T = {powers(found.horizon)}")
     ax.legend(loc="upper left", frameon=False)
     caption = (
         f"Regret of UCRL on the three-state domain at T = {powers(found.horizon)} for {len(x)} values of δ: means of "
-        f"{plural(len(found.groups[0].seeds), 'run')} with {LEVEL} intervals. The line through the means rises by {slope:,.0f} a unit "
-        f"of 1/δ (R² = {r_squared:.3f}), though sp(h*) stays near 1."
+        f"{plural(len(found.groups[0].seeds), 'run')} with {LEVEL} intervals, the noise of the rewards included. The line "
+        f"through the means rises by {slope:,.0f} a unit of 1/δ (R² = {r_squared:.3f}), though sp(h*) stays near 1."
     )
     return Picture("diameter", "Regret of UCRL against the diameter", caption, figure)
 
@@ -76,6 +76,7 @@ def three_states(found: Experiment, *, scal_alone: bool = False) -> Picture:
     if is_infinite and not scal_alone:
         left.set_yscale("log")
         positive_floor(left, [line.get_ydata() for line in left.lines])
+        left.set_ylim(top=2 * ucrl.span.max())
     place = "Three states, D = ∞" if is_infinite else f"Three states, D = {diameter_of(ucrl.env):g}"
     what = f"Span of the optimistic bias (left) and regret (right) {_setting(found, shown)}. "
     if scal_alone:

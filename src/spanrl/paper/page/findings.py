@@ -7,13 +7,13 @@ one time are corrected together by Holm's method.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import inf, isinf, nan
+from math import nan
 
 import numpy as np
 
-from spanrl.experiments.statistics import Difference, mean_interval, paired_difference
+from spanrl.experiments.statistics import Difference, Floats, mean_interval, paired_difference
 from spanrl.paper.claims.experiments import LEVEL, SIGNIFICANT, late_slope
 from spanrl.paper.curves import Curves, Experiment
 from spanrl.report.standings import Estimate, holm
@@ -22,6 +22,8 @@ FIRST_DECADE = 3
 """The first time of the tables over time is 10³."""
 
 BELOW, ABOVE = "below", "above"
+
+NO_ESTIMATE = Estimate()
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Final:
     pseudo_regret: Estimate
     slope: float
     ratio: float = nan
-    difference: Estimate = Estimate()
+    difference: Estimate = NO_ESTIMATE
     p_value: float = nan
 
 
@@ -75,7 +77,7 @@ def finals(groups: Sequence[Curves], ucrl: Curves | None = None) -> list[Final]:
     """Return a row for every group, in their order; compared with ``ucrl`` where it is given and was measured at the same time."""
     differences = {}
     for i, group in enumerate(groups):
-        if ucrl is not None and group is not ucrl and _index(ucrl, group.t[-1]) is not None:
+        if ucrl is not None and group is not ucrl and _is_comparable(group, ucrl):
             differences[str(i)] = compared(group, ucrl, int(group.t[-1]))
     p_values = holm({key: float(one.p_value[0]) for key, one in differences.items()})
     return [_final(group, ucrl, differences.get(str(i)), p_values.get(str(i), nan)) for i, group in enumerate(groups)]
@@ -83,32 +85,41 @@ def finals(groups: Sequence[Curves], ucrl: Curves | None = None) -> list[Final]:
 
 def compared(group: Curves, ucrl: Curves, t: int) -> Difference:
     """Return the difference of the pseudo-regrets at ``t`` on the seeds that both have."""
+    return paired_difference(*_paired(group, ucrl, t))
+
+
+def _is_comparable(group: Curves, ucrl: Curves) -> bool:
+    """Tell whether both have a seed in common, and UCRL was measured when the group ended."""
+    return bool(np.isin(group.seeds, ucrl.seeds).any()) and _index(ucrl, int(group.t[-1])) is not None
+
+
+def _paired(group: Curves, ucrl: Curves, t: int) -> tuple[Floats, Floats]:
+    """Return the pseudo-regrets of both at ``t``, [k, 1], on common seeds."""
     _, ours, theirs = np.intersect1d(group.seeds, ucrl.seeds, return_indices=True)
-    return paired_difference(
-        group.pseudo_regret[ours][:, _column(group, t)], ucrl.pseudo_regret[theirs][:, _column(ucrl, t)]
-    )
+    return group.pseudo_regret[ours][:, _column(group, t)], ucrl.pseudo_regret[theirs][:, _column(ucrl, t)]
 
 
 def over_time(agents: Sequence[Curves]) -> OverTime:
     """Compare the agents, UCRL first, at 10³, 10⁴, … and the horizon."""
     ucrl, *scal = agents
     times = decades(ucrl)
-    marks = {group.name: [] for group in agents} if times else {}
-    for t in times:
-        found = {group.name: compared(group, ucrl, t) for group in scal}
-        p_values = holm({name: float(one.p_value[0]) for name, one in found.items()})
-        for group in agents:
-            one = found.get(group.name)
-            is_clear = one is not None and p_values[group.name] < SIGNIFICANT
-            marks[group.name].append((BELOW if one.mean[0] < 0 else ABOVE) if one is not None and is_clear else "")
+    marks = [_marks(scal, ucrl, t) for t in times]
     return OverTime(
         times=times,
         names=tuple(group.name for group in agents),
         bounds=tuple(group.span_bound for group in agents),
         means=tuple(tuple(_mean(group, t) for t in times) for group in agents),
-        marks=tuple(tuple(one) for one in marks.values()),
+        marks=tuple(tuple(at[group.name] for at in marks) for group in agents),
         disordered=tuple(t for t in times if _is_disordered(scal, t)),
     )
+
+
+def _marks(scal: Sequence[Curves], ucrl: Curves, t: int) -> dict[str, str]:
+    """Return which agents are significantly below or above UCRL at ``t``."""
+    found = {group.name: compared(group, ucrl, t) for group in scal}
+    p_values = holm({name: float(one.p_value[0]) for name, one in found.items()})
+    clear = {name: (BELOW if one.mean[0] < 0 else ABOVE) for name, one in found.items() if p_values[name] < SIGNIFICANT}
+    return {ucrl.name: "", **dict.fromkeys(found, "")} | clear
 
 
 def decades(group: Curves) -> tuple[int, ...]:
@@ -143,11 +154,9 @@ def _final(group: Curves, ucrl: Curves | None, difference: Difference | None, p_
     )
     if ucrl is None or difference is None:
         return row
-    from dataclasses import replace
-
     mean, low, high = (float(one[0]) for one in difference[:3])
-    ratio = _over(pseudo.value, _mean(ucrl, row.t))
-    return replace(row, ratio=ratio, difference=Estimate(mean, low, high), p_value=p_value)
+    ours, theirs = (float(values.mean()) for values in _paired(group, ucrl, row.t))
+    return replace(row, ratio=_over(ours, theirs), difference=Estimate(mean, low, high), p_value=p_value)
 
 
 def _is_disordered(scal: Sequence[Curves], t: int) -> bool:
@@ -157,7 +166,7 @@ def _is_disordered(scal: Sequence[Curves], t: int) -> bool:
     return any(one.mean[0] < 0 and p_values[key] < LEVEL for key, one in found.items())
 
 
-def _estimate(values: np.ndarray) -> Estimate:
+def _estimate(values: Floats) -> Estimate:
     return Estimate(*(float(one[0]) for one in mean_interval(values)))
 
 

@@ -20,7 +20,7 @@ from spanrl.paper.page.domains import domains_section
 from spanrl.paper.page.experiments import experiments_section
 from spanrl.paper.page.extra import beyond_section
 from spanrl.paper.page.making import Spent, making_section
-from spanrl.paper.page.parts import Drawn, badge, guarded
+from spanrl.paper.page.parts import Drawn, badge, formula
 from spanrl.paper.page.summary import AUTHORS, PAPER, facts, unexpected
 from spanrl.paper.slips import Slip
 from spanrl.report.text import UNKNOWN, plural
@@ -35,7 +35,9 @@ def page(found: Reproduction, drawn: Mapping[str, Drawn], slips: Sequence[Slip],
     return Template(_part("spanrl.paper.page", "reproduction.html")).substitute(
         version=__version__,
         nonce=secrets.token_urlsafe(16),  # the browser runs our script and no other
-        css=_part("spanrl.report", "page.css") + _part("spanrl.paper.page", "knight.css") + _part("spanrl.paper.page", "reproduction.css"),
+        css=_part("spanrl.report", "page.css")
+        + _part("spanrl.paper.page", "knight.css")
+        + _part("spanrl.paper.page", "reproduction.css"),
         js=_part("spanrl.paper.page", "knight.js") + _part("spanrl.paper.page", "reproduction.js"),
         paper=PAPER,
         authors=AUTHORS,
@@ -46,16 +48,18 @@ def page(found: Reproduction, drawn: Mapping[str, Drawn], slips: Sequence[Slip],
         wide_contents=wide_contents(found.claims),
         narrow_contents=narrow_contents(found.claims),
         domains=domains_section(),
-        experiments=guarded("The experiments", lambda: experiments_section(found.claims, experiments, drawn)),
-        claims=guarded("The claims", lambda: claims_section(found.claims)),
-        beyond=guarded("Beyond the paper", lambda: beyond_section(found.claims, experiments, drawn, slips)),
-        making=guarded("How it was made", lambda: making_section(found.run, found.scale, time, drawn)),
+        experiments=experiments_section(found.claims, experiments, drawn),
+        claims=claims_section(found.claims),
+        beyond=beyond_section(found.claims, experiments, drawn, slips),
+        making=making_section(found.run, found.scale, time, drawn),
         date=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )
 
 
 def _facts(found: Reproduction, time: Spent) -> str:
-    inner = "".join(f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in facts(found, time).items())
+    inner = "".join(
+        f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in facts(found, time).items()
+    )
     return f'<dl class="facts">{inner}</dl>'
 
 
@@ -71,7 +75,7 @@ def _surprises(found: Reproduction) -> str:
 
 
 def _surprise(name: str, entry: Mapping[str, Any]) -> str:
-    return f'<li><a href="#claim-{escape(name)}">{escape(name)}</a> {escape(str(entry["title"]))} {badge(entry)}</li>'
+    return f'<li><a href="#claim-{escape(name)}">{escape(name)}</a> {formula(entry["title"])} {badge(entry)}</li>'
 
 
 def _part(package: str, name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.axes import new_figure, tidy
+from spanrl.axes import new_figure, power_of_ten, tidy
 from spanrl.experiments.statistics import Estimate, mean_interval
 from spanrl.paper.curves import Curves
 
@@ -27,7 +27,6 @@ _RAMP = {
 }  # fmt: skip
 _MARKERS = {2: "o", 5: "s", 10: "^", 15: "D", 20: "v", 25: "P", 100: "X"}
 _MARKS = 7
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -130,6 +129,4 @@ def powers(value: float) -> str:
     """
     if value < 1e5:
         return f"{value:,.4g}" if value < 1e3 else f"{value:,.0f}"
-    mantissa, _, exponent = f"{value:.2e}".partition("e")
-    times = f"{float(mantissa):g}·" if float(mantissa) != 1 else ""
-    return f"{times}10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
+    return power_of_ten(value)

@@ -14,6 +14,11 @@ from spanrl.report.text import UNKNOWN
 PART_HEADERS = ("Part", "Seconds", "Share")
 FIGURES_PART = "figures and pages"
 
+_BESIDE = (
+    '<p>Beside this page: <a href="claims.json">claims.json</a>, all verdicts and numbers; <a href="reproduction.md">reproduction.md</a>, '
+    'this page in short; <a href="figures/">figures</a>, for print.</p>'
+)
+
 
 @dataclass(frozen=True)
 class Spent:
@@ -53,11 +58,11 @@ def dominates(time: Spent) -> str:
     if not time.total:
         return "No time was measured."
     part = max(time.parts, key=lambda name: time.parts[name])
-    said = f"Of {duration(time.total)} on the clock, {_name(part)} takes the most, {time.parts[part] / time.total:.0%}"
+    said = f"Of {duration(time.total)} on the clock, {time.parts[part] / time.total:.0%} went to {_name(part)}, more than to any other part"
     busy, whole = time.busy, sum(time.busy.values())
     if whole:
         kind = max(busy, key=lambda name: busy[name])
-        said += f"; of the cores’ time in the experiments, {kind} takes the most, {busy[kind] / whole:.0%}"
+        said += f"; of the cores’ time in the experiments, {busy[kind] / whole:.0%} went to {kind}, more than to anything else"
     return f"{said}.".replace("%", "\u00a0%")
 
 
@@ -106,27 +111,31 @@ def provenance(run: Mapping[str, Any], scale: str) -> dict[str, str]:
 def making_section(run: Mapping[str, Any], scale: str, time: Spent, drawn: Mapping[str, Drawn]) -> str:
     """Return the last section."""
     rows = "".join(
-        f'<tr><th scope="row">{escape(key)}</th><td>{escape(value)}</td></tr>' for key, value in provenance(run, scale).items()
+        f'<tr><th scope="row">{escape(key)}</th><td>{escape(value)}</td></tr>'
+        for key, value in provenance(run, scale).items()
     )
-    where = "<p>Beside this page: <a href=\"claims.json\">claims.json</a>, all verdicts and numbers; <a href=\"reproduction.md\">reproduction.md</a>, this page in short; <a href=\"figures/\">figures</a>, for print.</p>"
     parts = [[escape(cell) for cell in row] for row in part_rows(time)]
     busy = [[escape(cell) for cell in row] for row in busy_rows(time)]
     rest = "The cores’ time in the experiments; the rest is starting, measuring, writing, and waiting for the last run."
     return (
         '<section aria-labelledby="making">\n<h2 id="making">How it was made</h2>\n'
-        f"<p>This does it again, and goes on where it was stopped:</p>\n<pre tabindex=\"0\"><code>{escape(command(scale))}</code></pre>\n"
+        f'<p>This does it again, and goes on where it was stopped:</p>\n<pre tabindex="0"><code>{escape(command(scale))}</code></pre>\n'
         f"<p>{escape(dominates(time))}</p>\n{cards(drawn, 'time')}\n"
         f'<div class="sides">{table(PART_HEADERS, parts, "Seconds on the clock by part of the work.", "finals narrow")}\n'
-        f'{table(("Kind", "Core seconds", "Share"), busy, rest, "finals narrow")}</div>\n'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Machine and versions"><table class="plain"><tbody>{rows}</tbody></table></div>\n'
-        f"{where}\n</section>"
+        f"{table(('Kind', 'Core seconds', 'Share'), busy, rest, 'finals narrow')}</div>\n"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Machine and versions">'
+        f'<table class="plain"><tbody>{rows}</tbody></table></div>\n'
+        f"{_BESIDE}\n</section>"
     )
 
 
 def _name(part: str) -> str:
-    return f"the experiment {part.removeprefix('experiment ')}" if part.startswith("experiment ") else {"claims": "the claims"}.get(part, part)
+    return (
+        f"the experiment {part.removeprefix('experiment ')}"
+        if part.startswith("experiment ")
+        else {"claims": "the claims"}.get(part, part)
+    )
 
 
 def _share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f}\u00a0%" if whole else UNKNOWN
-

@@ -21,7 +21,16 @@ from spanrl.paper.page.experiments import (
     order_sentence,
     reference,
 )
-from spanrl.paper.page.extra import BACKUP_HEADERS, COST_HEADERS, PLANNED, SWEEPS, backup_rows, cost_row, sweep_rows
+from spanrl.paper.page.extra import (
+    BACKUP_HEADERS,
+    COST_HEADERS,
+    PLANNED,
+    SWEEPS,
+    backup_rows,
+    cost_row,
+    sweep_rows,
+    sweep_sentence,
+)
 from spanrl.paper.page.findings import OverTime, costs, finals, over_time
 from spanrl.paper.page.making import PART_HEADERS, Spent, busy_rows, command, dominates, part_rows, provenance
 from spanrl.paper.page.parts import MARKS, Drawn, guarded, power, shown
@@ -43,7 +52,11 @@ def markdown(found: Reproduction, drawn: Mapping[str, Drawn], slips: Sequence[Sl
         "## Claims",
         _claims(found),
         "## The experiments",
-        *(guarded(name, partial(_experiment, name, found, drawn), _plain) for name in EXPERIMENTS if name in found.claims),
+        *(
+            guarded(name, partial(_experiment, name, found, drawn), _plain)
+            for name in EXPERIMENTS
+            if name in found.claims
+        ),
         "## Beyond the paper",
         "### Slips of the text",
         _slips(slips),
@@ -70,10 +83,20 @@ def _surprises(found: Reproduction) -> str:
 
 def _claims(found: Reproduction) -> str:
     rows = [
-        [name, entry["title"], entry["place"], f"{MARKS.get(entry['verdict'], '?')} {entry['verdict']}", entry["expected"]]
+        [
+            name,
+            entry["title"],
+            entry["place"],
+            f"{MARKS.get(entry['verdict'], '?')} {entry['verdict']}",
+            entry["expected"],
+        ]
         for name, entry in found.claims.items()
     ]
-    reasons = [f"{name}, expected to {_verb(entry)}: {one_line(str(entry['reason']))}" for name, entry in found.claims.items() if entry.get("reason")]
+    reasons = [
+        f"{name}, expected to {_verb(entry)}: {one_line(str(entry['reason']))}"
+        for name, entry in found.claims.items()
+        if entry.get("reason")
+    ]
     return "\n\n".join([_table(("Id", "Claim", "Place", "Verdict", "Expected"), rows), *map(_plain, reasons)])
 
 
@@ -99,7 +122,9 @@ def _tables(name: str, one: Experiment) -> list[str]:
     if reference(agents) is None or len(agents) == 1:
         return out
     told = over_time(agents)
-    note = f"Mean pseudo-regret over time; ▼ significantly below UCRL, ▲ significantly above it (level {SIGNIFICANT:g})."
+    note = (
+        f"Mean pseudo-regret over time; ▼ significantly below UCRL, ▲ significantly above it (level {SIGNIFICANT:g})."
+    )
     return [*out, note, _over_time(told), order_sentence(told), comparison_sentence(told)]
 
 
@@ -115,7 +140,8 @@ def _slips(slips: Sequence[Slip]) -> str:
     if not slips:
         return "The slips of the text could not be measured."
     rows = [
-        [slip.title, slip.place, slip.printed, slip.found, _some(slip.numbers), "yes" if slip.shown else "no"] for slip in slips
+        [slip.title, slip.place, slip.printed, slip.found, _some(slip.numbers), "yes" if slip.shown else "no"]
+        for slip in slips
     ]
     return _table(("Slip", "Place", "Printed", "Right", "Numbers", "Shown"), rows)
 
@@ -126,15 +152,23 @@ def _some(numbers: Mapping[str, object]) -> str:
 
 def _sweeps(experiments: Mapping[str, Experiment], drawn: Mapping[str, Drawn]) -> str:
     parts = []
-    for name, title in SWEEPS.items():
+    for name in SWEEPS:
         if {name, f"{name}-sweep"} <= experiments.keys():
-            rows = [[(cells := agent_row(row))[0], power(row.t), *cells[1:]] for row in sweep_rows(name, experiments)]
-            parts += [_figures(drawn, f"sweep-{name}"), f"{title}:", _table(("Agent", "T", *AGENT_HEADERS[1:]), rows)]
+            found = sweep_rows(name, experiments)
+            rows = [[(cells := agent_row(row))[0], power(row.t), *cells[1:]] for row in found]
+            parts += [
+                _figures(drawn, f"sweep-{name}"),
+                _plain(sweep_sentence(name, found)),
+                _table(("Agent", "T", *AGENT_HEADERS[1:]), rows),
+            ]
     return "\n\n".join(part for part in parts if part) or "The sweeps over c are not complete here."
 
 
 def _planning(found: Reproduction, drawn: Mapping[str, Drawn]) -> str:
-    rows = [cost_row(cost) for cost in costs({name: found.experiments[name] for name in PLANNED if name in found.experiments})]
+    rows = [
+        cost_row(cost)
+        for cost in costs({name: found.experiments[name] for name in PLANNED if name in found.experiments})
+    ]
     backups = list(backup_rows(found.claims.get("R5", {})))
     parts = [
         _figures(drawn, "planning"),
@@ -146,7 +180,10 @@ def _planning(found: Reproduction, drawn: Mapping[str, Drawn]) -> str:
 
 def _figures(drawn: Mapping[str, Drawn], *names: str) -> str:
     found = [drawn[name] for name in names if name in drawn]
-    return "\n\n".join(f"![{_plain(one.title)}](figures/{one.name}.png)\n\n*{_plain(one.title)}.* {_plain(one.caption)}" for one in found)
+    return "\n\n".join(
+        f"![{_plain(one.title)}](figures/{one.name}.png)\n\n*{_plain(one.title)}.* {_plain(one.caption)}"
+        for one in found
+    )
 
 
 def _table(headers: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -166,6 +203,6 @@ def _cell(value: object) -> str:
 def _plain(text: object) -> str:
     """Return text in which nothing is markup: what Markdown or HTML would read is escaped."""
     out = one_line(str(text))
-    for letter in "\\`*_[]<>|":
+    for letter in "\\`*_<>|":
         out = out.replace(letter, f"\\{letter}")
-    return out
+    return out.replace("](", "]\\(")  # else a link; intervals stay readable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,6 +15,8 @@ from spanrl.report.text import UNKNOWN, interval, number, one_line
 
 MARKS = {"holds": "✓", "fails": "✗", "vacuous": "∅", "not-run": "–"}
 
+_INDEX = re.compile(r"_(\{[^{}]+\}|max|min|∞|[A-Za-z0-9]{1,2}[\u0300-\u036f]?)(?![A-Za-z0-9_])")
+_EXPONENT = re.compile(r"\^(\{[^{}]+\}|[A-Za-z0-9π])(?![A-Za-z0-9])")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -25,6 +28,21 @@ class Drawn:
     title: str
     caption: str
     svg: bytes
+
+
+def formula(text: object) -> str:
+    """Return text as HTML, escaped, with indices and exponents set as such; names of code keep their underscores.
+
+    >>> formula("T_c v_{n+1} < r_max and span_bound"), formula("sp(h^π)"), formula("L_{G_c v}")
+    ('T<sub>c</sub> v<sub>n+1</sub> &lt; r<sub>max</sub> and span_bound', 'sp(h<sup>π</sup>)', 'L<sub>G<sub>c</sub> v</sub>')
+    """
+    return _set(escape(one_line(str(text))))
+
+
+def _set(text: str) -> str:
+    """Set indices, also those within an index, and exponents."""
+    lowered = _INDEX.sub(lambda found: f"<sub>{_set(found[1].strip('{}'))}</sub>", text)
+    return _EXPONENT.sub(lambda found: f"<sup>{found[1].strip('{}')}</sup>", lowered)
 
 
 def is_surprise(entry: Mapping[str, Any]) -> bool:
@@ -59,7 +77,7 @@ def badge(entry: Mapping[str, Any]) -> str:
 
 def small_mark(entry: Mapping[str, Any]) -> str:
     """Return the verdict as one sign, told in words to those who do not see it."""
-    words, sign = escape(verdict_words(entry)), MARKS.get(str(entry["verdict"]), "?")
+    words, sign = escape(verdict_words(entry)), MARKS.get(str(entry["verdict"]), "?") + "!" * is_surprise(entry)
     return f'<span class="mark {kind(entry)}" role="img" aria-label="{words}" title="{words}">{sign}</span>'
 
 
@@ -87,7 +105,7 @@ def power(t: int) -> str:
     ('10³', '2.5·10⁷', '400', '1,234,567')
     """
     digits = str(t).rstrip("0")
-    if t < 1000 or len(digits) > 3:  # noqa: PLR2004
+    if t < 1000 or len(digits) > 3:
         return f"{t:,}"
     lead = digits[0] + (f".{digits[1:]}" if digits[1:] else "")
     exponent = str(len(str(t)) - 1).translate(_SUPERSCRIPTS)
@@ -107,7 +125,7 @@ def p_text(p_value: float) -> str:
     """
     if isnan(p_value):
         return UNKNOWN
-    return f"{number(round(p_value, 4)) if p_value >= 1e-4 else '< 0.0001'} {mark(p_value)}".rstrip()  # noqa: PLR2004
+    return f"{number(round(p_value, 4)) if p_value >= 1e-4 else '< 0.0001'} {mark(p_value)}".rstrip()
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], caption: str, kind: str = "finals") -> str:
@@ -119,13 +137,13 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], caption: str, k
     )
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table class="{kind}">'
-        f"<caption><span>{escape(caption)}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>"
+        f"<caption><span>{formula(caption)}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>"
     )
 
 
 def numbers_table(numbers: Mapping[str, Any], caption: str) -> str:
     """Return the numbers of a claim or slip as a table of names and values."""
-    rows = [(escape(one_line(str(name))), escape(shown(value))) for name, value in numbers.items()]
+    rows = [(formula(name), formula(shown(value))) for name, value in numbers.items()]
     return table(("Number", "Value"), rows, caption, "plain numbers")
 
 
@@ -133,7 +151,8 @@ def card(drawn: Drawn) -> str:
     """Return a figure on a white card, with its caption and links to the files for print."""
     data, name = base64.b64encode(drawn.svg).decode("ascii"), escape(drawn.name)
     return (
-        f'<figure class="plot" id="figure-{name}"><div class="card"><img src="data:image/svg+xml;base64,{data}" alt="{escape(drawn.caption)}">'
+        f'<figure class="plot" id="figure-{name}"><div class="card">'
+        f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(drawn.caption)}">'
         f"</div><figcaption><strong>{escape(drawn.title)}.</strong> {escape(drawn.caption)} "
         f'<span class="files"><a href="figures/{name}.png">PNG</a> <a href="figures/{name}.pdf">PDF</a></span></figcaption></figure>'
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -23,15 +24,21 @@ if TYPE_CHECKING:
 def write_pages(found: Reproduction) -> None:
     """Write DIR/report.html, DIR/reproduction.md and DIR/figures/<name>.png and .pdf, whatever the verdicts are and whatever is missing."""
     start = perf_counter()
-    drawn = {}
-    for picture in _pictures(found.experiments):
-        for kind in ("png", "pdf"):
-            put(found.dir / "figures" / f"{picture.name}.{kind}", image(picture.figure, kind))
-        drawn[picture.name] = Drawn(picture.name, picture.title, picture.caption, image(picture.figure, "svg"))
+    drawn = {picture.name: _draw(picture, found.dir / "figures") for picture in _pictures(found.experiments)}
     slips = _slips()
     time = spent(found.run, found.experiments, perf_counter() - start)
     put(found.dir / "report.html", page(found, drawn, slips, time).encode())
     put(found.dir / "reproduction.md", markdown(found, drawn, slips, time).encode())
+
+
+def _draw(picture: Picture, folder: Path) -> Drawn:
+    """Write a figure for print; return it for the page."""
+    for kind in ("png", "pdf"):
+        put(folder / f"{picture.name}.{kind}", image(picture.figure, kind))
+        picture.figure.set_layout_engine(
+            "none"
+        )  # everything is in its place now; to find it again takes as long as to draw
+    return Drawn(picture.name, picture.title, picture.caption, image(picture.figure, "svg"))
 
 
 def _pictures(experiments: Mapping[str, Experiment]) -> list[Picture]:
@@ -43,7 +50,7 @@ def _pictures(experiments: Mapping[str, Experiment]) -> list[Picture]:
         for name, one in experiments.items():
             try:
                 out += pictures({name: one})
-            except Exception:  # noqa: S112 the section says that there is no figure
+            except Exception:
                 continue
         return list({picture.name: picture for picture in out}.values())
 
