@@ -69,7 +69,7 @@ def _write_powers(axis: Any) -> None:
     """Write the numbers of a logarithmic axis as 10⁶ in plain letters; matplotlib's formulas cost more time than the rest of a figure."""
     from matplotlib.ticker import LogFormatterSciNotation
 
-    class Powers(LogFormatterSciNotation):  # type: ignore[misc]
+    class Powers(LogFormatterSciNotation):
         def __call__(self, x: float, pos: int | None = None) -> str:
             return power_of_ten(x) if super().__call__(x, pos) else ""
 

@@ -122,12 +122,24 @@ def entries(**changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def reproduction(
-    folder: Path, *, claims: Mapping[str, Any] | None = None, found: Mapping[str, Experiment] | None = None
+    folder: Path,
+    *,
+    claims: Mapping[str, Any] | None = None,
+    found: Mapping[str, Experiment] | None = None,
+    slips: tuple[Slip, ...] | None = None,
 ) -> Reproduction:
     """Return a reproduction, a complete one unless told otherwise."""
     claims = entries() if claims is None else claims
     surprises = tuple(name for name, entry in claims.items() if entry["verdict"] != entry["expected"])
-    return Reproduction(folder, "smoke", claims, surprises, experiments() if found is None else found, RUN)
+    return Reproduction(
+        folder,
+        "smoke",
+        claims,
+        surprises,
+        experiments() if found is None else found,
+        SLIPS if slips is None else slips,
+        RUN,
+    )
 
 
 def drawn() -> dict[str, Drawn]:

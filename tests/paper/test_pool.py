@@ -15,9 +15,7 @@ from spanrl.paper.worker import checked
 
 def gather(ids, **options):
     found, seen = {}, set()
-    pool.check_claims(
-        ids, SMOKE, done=found.__setitem__, tick=seen.update, **{"workers": 2, **options}
-    )
+    pool.ask(ids, SMOKE, done=found.__setitem__, tick=seen.update, **{"workers": 2, **options})
     return found, seen
 
 
@@ -26,9 +24,15 @@ def test_workers_find_what_the_claims_find_here():
     found, seen = gather(["O5", "X1", "F3"])
     assert seen == {"O5", "X1", "F3"}
     for name, one in found.items():
-        here = claims[name].run(System.real(), SMOKE)
-        assert (one.outcome.verdict, dict(one.outcome.numbers)) == (here.verdict, dict(here.numbers))
+        assert one.content == claims[name].run(System.real(), SMOKE).to_json()
         assert one.seconds >= 0
+
+
+def test_slips_are_a_task_of_their_own():
+    found, _ = gather([pool.SLIPS])
+    slips = found[pool.SLIPS].content["slips"]
+    assert len(slips) == 20
+    assert all(slip["shown"] for slip in slips)
 
 
 @pytest.fixture
@@ -46,8 +50,7 @@ def module(tmp_path, monkeypatch):
 def test_claim_that_never_ends_is_given_up(module):
     module("import sys\nfor line in sys.stdin: pass")
     found, _ = gather(["E1", "O1", "O2"], workers=1, limit=0.5)
-    assert {one.outcome.verdict for one in found.values()} == {"not-run"}
-    assert all("given up after 0.5 s" in str(one.outcome.numbers["reason"]) for one in found.values())
+    assert {(one.content, one.why) for one in found.values()} == {(None, "given up after 0.5 s")}
     assert list(found) == ["E1", "O1", "O2"]
 
 
@@ -60,14 +63,13 @@ def test_claim_whose_process_dies_is_named_and_the_others_go_on(module):
             if message.get("id") == "O1":
                 os.abort()
             if "id" in message:
-                out = {"verdict": "holds", "numbers": {}}
-                print(json.dumps({"event": "checked", "id": message["id"], "outcome": out, "seconds": 1.0}), flush=True)
+                print(json.dumps({"event": "answered", "id": message["id"], "answer": {"a": 1}, "seconds": 1.0}), flush=True)
         """
     )
     found, _ = gather(["O1", "O2", "O3"], workers=1)
-    assert found["O1"].outcome.verdict == "not-run"
-    assert "killed by signal 6" in str(found["O1"].outcome.numbers["reason"])
-    assert [found[name].outcome.verdict for name in ("O2", "O3")] == ["holds", "holds"]
+    assert found["O1"].content is None
+    assert "killed by signal 6" in found["O1"].why
+    assert [found[name].content for name in ("O2", "O3")] == [{"a": 1}, {"a": 1}]
 
 
 def test_fault_in_a_checker_is_a_failure_with_its_words():

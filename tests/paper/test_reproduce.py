@@ -17,7 +17,7 @@ from spanrl.paper import folder, reproduce
 from spanrl.paper.claims import QUICK, SCALES, SMOKE, all_claims, expected_verdicts
 from spanrl.paper.experiments import EXPERIMENTS, experiment_spec
 from spanrl.paper.folder import Folder
-from spanrl.paper.pool import Checked
+from spanrl.paper.pool import SLIPS, Answer
 
 ASKED = ["E1", "L2", "F3", "X1"]
 FIELDS = {"verdict", "expected", "reason", "title", "statement", "place", "tolerance", "scale", "numbers"}
@@ -57,7 +57,7 @@ def test_page_and_run_are_written(done):
 def test_same_call_goes_on_where_it_stopped(done, capfd):
     before = {path.name: path.stat().st_mtime_ns for path in (done.dir / "claims").iterdir()}
     again = reproduce.reproduce(out=done.dir, scale="smoke", only=[*ASKED, "O5"], show=True)
-    assert "4 claims were checked before, 1 are left" in capfd.readouterr().err
+    assert "4 of 5 claims were checked before" in capfd.readouterr().err
     after = {path.name: path.stat().st_mtime_ns for path in (done.dir / "claims").iterdir()}
     assert {name: after[name] for name in before} == before
     assert again.claims["O5"]["verdict"] == "holds"
@@ -73,13 +73,27 @@ def test_other_sources_of_the_checkers_make_claims_anew(done, monkeypatch):
 
 def test_damaged_claim_is_made_anew(tmp_path):
     place = Folder(tmp_path, SMOKE)
-    place.keep("E1", Checked(reproduce.Outcome("holds", {"a": 1.0}), 0.5))
-    found = place.kept("E1")
-    assert found == Checked(reproduce.Outcome("holds", {"a": 1.0}), 0.5)
+    place.keep("E1", {"verdict": "holds", "numbers": {"a": 1.0}}, 0.5)
+    assert place.kept("E1") == {"verdict": "holds", "numbers": {"a": 1.0}, "seconds": 0.5}
     path = tmp_path / "claims" / "E1.json"
     for text in ("{", "[]", "{}", path.read_text().replace("0.5", '"x"')):
         path.write_text(text)
         assert place.kept("E1") is None
+
+
+def test_what_gives_no_answer_is_named(tmp_path, monkeypatch):
+    def ask(tasks, scale, *, done, **_):
+        for task in tasks:
+            done(task, Answer(None, 1.0, "given up after 1 s"))
+
+    monkeypatch.setattr(reproduce, "ask", ask)
+    monkeypatch.setattr(reproduce, "experiments_at", lambda scale: [])
+    found = reproduce.reproduce(out=tmp_path, scale="smoke")
+    assert found.claims["E1"]["verdict"] == "not-run"
+    assert found.claims["E1"]["numbers"] == {"reason": "given up after 1 s"}
+    assert set(found.surprises) == set(found.claims)
+    assert found.slips == ()
+    assert json.loads((tmp_path / "claims" / f"{SLIPS}.json").read_text())["found"]["reason"] == "given up after 1 s"
 
 
 @pytest.mark.parametrize(
@@ -234,7 +248,7 @@ def test_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reproduce, "check_claims", interrupted)
+    monkeypatch.setattr(reproduce, "ask", interrupted)
     assert main(["reproduce", "--scale", "smoke", "--out", str(tmp_path / "out"), "--only", "X1"]) == 130
     assert "The same command goes on." in capsys.readouterr().err
 

@@ -3,7 +3,7 @@
 ::
 
     DIR/run.json                 scale, sources, machine, versions, and the seconds that each part took
-    DIR/claims/<id>.json         a checked claim, kept so that the same command goes on where it was stopped
+    DIR/claims/<id>.json         a checked claim, kept so that the same command goes on where it was stopped; slips.json beside them
     DIR/experiments/<name>/      the directory of an experiment, as spanrl run writes it
     DIR/claims.json              id → verdict, expected verdict, numbers, …
     DIR/report.html, reproduction.md, figures/
@@ -24,8 +24,7 @@ from spanrl.errors import OptionError
 from spanrl.experiments.lock import Lock
 from spanrl.kernels.cache import digest_of, source_digest
 from spanrl.learning.files import computed_with, git_hash
-from spanrl.paper.claims import Outcome, Scale
-from spanrl.paper.pool import Checked
+from spanrl.paper.claims import Scale
 from spanrl.report.write import put
 
 RUN_FILE, CLAIMS_FILE = "run.json", "claims.json"
@@ -74,20 +73,19 @@ class Folder:
         """Return the directory of an experiment."""
         return self.path / "experiments" / name
 
-    def kept(self, claim: str) -> Checked | None:
-        """Return a claim that was checked before by the same sources, if it was."""
+    def kept(self, task: str) -> dict[str, Any] | None:
+        """Return what was found before by the same sources, with its ``seconds``; None where nothing was."""
         try:
-            found = json.loads((self.path / "claims" / f"{claim}.json").read_text("utf-8"))
-            if found["sources"] != claim_digest() or found["scale"] != self.scale.name:
-                return None
-            return Checked(Outcome.from_json(found), float(found["seconds"]))
+            found = json.loads((self.path / "claims" / f"{task}.json").read_text("utf-8"))
+            same = (found["sources"], found["scale"]) == (claim_digest(), self.scale.name)
+            return found["found"] | {"seconds": float(found["seconds"])} if same else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def keep(self, claim: str, checked: Checked) -> None:
-        """Keep a claim that was checked."""
-        content = {"scale": self.scale.name, "sources": claim_digest(), "seconds": checked.seconds}
-        put(self.path / "claims" / f"{claim}.json", _dumps(content | checked.outcome.to_json()))
+    def keep(self, task: str, found: dict[str, Any], seconds: float) -> None:
+        """Keep what was found."""
+        content = {"scale": self.scale.name, "sources": claim_digest(), "seconds": round(seconds, 3), "found": found}
+        put(self.path / "claims" / f"{task}.json", _dumps(content))
 
     def write_claims(self, entries: dict[str, dict[str, Any]]) -> None:
         """Write claims.json."""
@@ -126,7 +124,7 @@ class Folder:
 
 def claim_digest() -> str:
     """Return a hash of all sources that verdicts depend on."""
-    return f"{source_digest()}-{digest_of('paper', 'paper/claims')}"
+    return f"{source_digest()}-{digest_of('paper', 'paper/claims', 'paper/slips')}"
 
 
 def machine() -> dict[str, Any]:

@@ -16,9 +16,9 @@ class Told:
         self._show = show
         self._bar: Any = None
 
-    def begin(self, what: str, count: int) -> None:
+    def begin(self, count: int) -> None:
         """Show a bar on a terminal."""
-        self.say(f"checking {count} {what}")
+        self.say(f"checking {count} claims" if count > 1 else "checking a claim")
         if self._show and sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -37,6 +37,10 @@ class Told:
         """Say what became of a claim."""
         mark = "as expected" if verdict == expected else f"EXPECTED {expected}"
         self.say(f"{claim:<3} {verdict:<8} {mark}  ({seconds:.1f} s)")
+        self.advance()
+
+    def advance(self) -> None:
+        """Move the bar."""
         if self._bar is not None:
             self._bar.advance(self._bar.task_ids[0])
 

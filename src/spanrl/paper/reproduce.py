@@ -21,10 +21,11 @@ from spanrl.experiments.spec import Spec
 from spanrl.options import one_of
 from spanrl.paper.claims import SCALES, Claim, Outcome, all_claims, expected_verdicts
 from spanrl.paper.curves import Experiment, from_results
-from spanrl.paper.experiments import EXPERIMENTS, experiment_spec
+from spanrl.paper.experiments import EXPERIMENTS, experiment_spec, experiments_at
 from spanrl.paper.folder import Folder
-from spanrl.paper.pool import Checked, check_claims
+from spanrl.paper.pool import SLIPS, Answer, ask
 from spanrl.paper.progress import Told
+from spanrl.paper.slips import Slip
 from spanrl.paper.system import System
 from spanrl.paper.worker import checked
 from spanrl.tables import require_polars
@@ -45,6 +46,7 @@ class Reproduction:
     claims: Mapping[str, Mapping[str, Any]]
     surprises: tuple[str, ...]
     experiments: Mapping[str, Experiment]
+    slips: Sequence[Slip]
     run: Mapping[str, Any]
 
 
@@ -84,8 +86,9 @@ def reproduce(
         stack.callback(folder.close)
         told = Told(show)
         stack.callback(told.close)
-        _check(folder, [claim for claim in claims if claim.experiment is None], count, told)
-        wanted = EXPERIMENTS if not only else tuple(claim.experiment for claim in claims if claim.experiment)
+        asked = [claim.id for claim in claims if claim.experiment is None]
+        _check(folder, asked if only else [*asked, SLIPS], count, told)
+        wanted = [name for name in experiments_at(chosen) if not only or name in {claim.experiment for claim in claims}]
         _experiments(folder, wanted, claims, told, options)
         return _conclude(folder, [claim.id for claim in claims], told)
 
@@ -103,28 +106,42 @@ def select_claims(only: Iterable[str]) -> list[Claim]:
     return [claim for claim in claims if not wanted or claim.id in wanted]
 
 
-def _check(folder: Folder, claims: Sequence[Claim], workers: int, told: Told) -> None:
-    """Check the claims that were not checked before."""
-    kept = {claim.id for claim in claims if folder.kept(claim.id)}
-    todo = sorted((claim.id for claim in claims if claim.id not in kept), key=lambda name: name != FIRST)
-    if kept:
-        told.say(f"{len(kept)} claims were checked before, {len(todo)} are left")
+def _check(folder: Folder, tasks: Sequence[str], workers: int, told: Told) -> None:
+    """Check the claims, and measure the slips, that are not there yet."""
+    todo = sorted((task for task in tasks if not folder.kept(task)), key=lambda task: task != FIRST)
+    n_kept = len(tasks) - len(todo)
+    if n_kept:
+        told.say(f"{n_kept} of {len(tasks)} claims were checked before")
     if not todo:
         return
     start = perf_counter()
-    expected = expected_verdicts()
 
-    def done(claim: str, found: Checked) -> None:
-        folder.keep(claim, found)
-        _write_claims(folder)
-        told.checked(claim, found.outcome.verdict, expected[claim]["verdict"], found.seconds)
+    def done(task: str, answer: Answer) -> None:
+        if task == SLIPS:
+            folder.keep(task, answer.content or {"slips": [], "reason": answer.why}, answer.seconds)
+            told.advance()
+        else:
+            _keep(
+                folder,
+                task,
+                answer.content or Outcome("not-run", {"reason": answer.why}).to_json(),
+                answer.seconds,
+                told,
+            )
 
-    told.begin("claims", len(todo))
+    told.begin(len(todo))
     try:
-        check_claims(todo, folder.scale, workers=min(workers, len(todo)), done=done, tick=told.under_way)
+        ask(todo, folder.scale, workers=min(workers, len(todo)), done=done, tick=told.under_way)
     finally:
         told.end()
         folder.spend("claims", perf_counter() - start)
+
+
+def _keep(folder: Folder, claim: str, outcome: dict[str, Any], seconds: float, told: Told) -> None:
+    """Keep and tell what became of a claim."""
+    folder.keep(claim, outcome, seconds)
+    _write_claims(folder)
+    told.checked(claim, outcome["verdict"], expected_verdicts()[claim]["verdict"], seconds)
 
 
 def _experiments(
@@ -143,10 +160,8 @@ def _experiments(
             raise KeyboardInterrupt
         if claim is not None:
             begun = perf_counter()
-            found = Checked(_judge(claim, folder, spec), round(perf_counter() - begun, 3))
-            folder.keep(claim.id, found)
-            _write_claims(folder)
-            told.checked(claim.id, found.outcome.verdict, expected_verdicts()[claim.id]["verdict"], found.seconds)
+            judged = _judge(claim, folder, spec).to_json()
+            _keep(folder, claim.id, judged, perf_counter() - begun, told)
 
 
 def _judge(claim: Claim, folder: Folder, spec: Spec) -> Outcome:
@@ -166,7 +181,9 @@ def claim_entries(folder: Folder) -> dict[str, dict[str, Any]]:
     expected, out = expected_verdicts(), {}
     for claim in all_claims():
         found = folder.kept(claim.id)
-        outcome = found.outcome if found else Outcome("not-run", {"reason": "not asked for, or not yet done"})
+        outcome = (
+            Outcome.from_json(found) if found else Outcome("not-run", {"reason": "not asked for, or not yet done"})
+        )
         out[claim.id] = {
             "verdict": outcome.verdict,
             "expected": expected[claim.id]["verdict"],
@@ -179,6 +196,11 @@ def claim_entries(folder: Folder) -> dict[str, dict[str, Any]]:
             "numbers": dict(outcome.to_json()["numbers"]),
         }
     return out
+
+
+def _slips(folder: Folder) -> tuple[Slip, ...]:
+    found = folder.kept(SLIPS) or {"slips": []}
+    return tuple(Slip(**slip) for slip in found["slips"])
 
 
 def _write_claims(folder: Folder) -> None:
@@ -205,7 +227,9 @@ def _conclude(folder: Folder, ids: Sequence[str], told: Told) -> Reproduction:
     entries = claim_entries(folder)
     folder.write_claims(entries)
     surprises = tuple(name for name in ids if entries[name]["verdict"] != entries[name]["expected"])
-    found = Reproduction(folder.path, folder.scale.name, entries, surprises, complete_experiments(folder), folder.run)
+    found = Reproduction(
+        folder.path, folder.scale.name, entries, surprises, complete_experiments(folder), _slips(folder), folder.run
+    )
     write_pages(found)
     folder.spend("pages", perf_counter() - start)
     return found

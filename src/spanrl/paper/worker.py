@@ -1,12 +1,16 @@
-"""A worker process that checks claims: ``python -m spanrl.paper.worker``, one claim after another as they are asked for."""
+"""A worker process that checks claims and measures slips: ``python -m spanrl.paper.worker``, one after another as they are asked for."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from time import perf_counter
+from typing import Any
 
 from spanrl.experiments.process import connect
 from spanrl.experiments.worker import one_line
 from spanrl.paper.claims import SCALES, Claim, Outcome, Scale, all_claims
+from spanrl.paper.pool import SLIPS
+from spanrl.paper.slips import all_slips
 from spanrl.paper.system import System
 
 
@@ -18,16 +22,23 @@ def checked(claim: Claim, system: System, scale: Scale) -> Outcome:
         return Outcome("fails", {"error": one_line(error)})
 
 
+def answer(task: str, system: System, scale: Scale) -> dict[str, Any]:
+    """Do a task; return what was found, as JSON has it."""
+    if task == SLIPS:
+        return {"slips": [asdict(slip) for slip in all_slips()]}
+    claims = {claim.id: claim for claim in all_claims()}
+    return checked(claims[task], system, scale).to_json()
+
+
 def main() -> None:
     """Serve the process at the other end of the pipes."""
     ends = connect()
     scale, system = SCALES[ends.inbox.get()["scale"]], System.real()
-    claims = {claim.id: claim for claim in all_claims()}
     while True:
-        claim = claims[ends.inbox.get()["id"]]
+        task = ends.inbox.get()["id"]
         start = perf_counter()
-        outcome = checked(claim, system, scale)
-        ends.tell(event="checked", id=claim.id, outcome=outcome.to_json(), seconds=round(perf_counter() - start, 3))
+        found = answer(task, system, scale)
+        ends.tell(event="answered", id=task, answer=found, seconds=round(perf_counter() - start, 3))
 
 
 if __name__ == "__main__":

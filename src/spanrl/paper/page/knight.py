@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from spanrl.envs import knight_quest as kq
 from spanrl.envs.env import Env
 from spanrl.envs.registry import make
+from spanrl.errors import OptionError
 from spanrl.models.policy import Policy
 from spanrl.paper.page.board import Cell, board, icon, middle
 from spanrl.planning.analyse import analyse
 from spanrl.planning.solve import solve
 from spanrl.report.data import script_json
 
+LONGEST = 10_000  # steps of a game before something must be wrong
 SHOWN = 58
 """The seed of the games on the page: the first goes straight to the princess, in the others the dragon is in the way."""
 
@@ -73,6 +75,8 @@ def optimal_play(seed: int = 0, games: int = 3) -> list[Frame]:
         frame = _opening(game, kq.state_tuple(state))
         frames.append(frame)
         while frame.reward != kq.RESCUE:
+            if frame.step == LONGEST:
+                raise OptionError(f"knight-quest: the policy does not reach the princess within {LONGEST} steps.")
             action = int(actions[state])
             reward, after = env.step(state, action, rng)
             frame = _frame(frame, action, unscaled(reward), kq.state_tuple(after))

@@ -14,7 +14,6 @@ from spanrl.paper.page.html import page
 from spanrl.paper.page.making import spent
 from spanrl.paper.page.markdown import markdown
 from spanrl.paper.page.parts import Drawn
-from spanrl.paper.slips import Slip, all_slips
 from spanrl.report.write import put
 
 if TYPE_CHECKING:
@@ -25,10 +24,9 @@ def write_pages(found: Reproduction) -> None:
     """Write DIR/report.html, DIR/reproduction.md and DIR/figures/<name>.png and .pdf, whatever the verdicts are and whatever is missing."""
     start = perf_counter()
     drawn = {picture.name: _draw(picture, found.dir / "figures") for picture in _pictures(found.experiments)}
-    slips = _slips()
     time = spent(found.run, found.experiments, perf_counter() - start)
-    put(found.dir / "report.html", page(found, drawn, slips, time).encode())
-    put(found.dir / "reproduction.md", markdown(found, drawn, slips, time).encode())
+    put(found.dir / "report.html", page(found, drawn, found.slips, time).encode())
+    put(found.dir / "reproduction.md", markdown(found, drawn, found.slips, time).encode())
 
 
 def _draw(picture: Picture, folder: Path) -> Drawn:
@@ -53,11 +51,3 @@ def _pictures(experiments: Mapping[str, Experiment]) -> list[Picture]:
             except Exception:
                 continue
         return list({picture.name: picture for picture in out}.values())
-
-
-def _slips() -> tuple[Slip, ...]:
-    """Measure the slips; none where that fails, which their section then says."""
-    try:
-        return all_slips()
-    except Exception:
-        return ()
