@@ -172,7 +172,19 @@ def test_costs_by_hand() -> None:
 
 def test_the_sweep_tells_how_fast_regret_grows_on_both_sides() -> None:
     said = sweep_sentence("three-state", sweep_rows("three-state", experiments()))
-    assert "like t to the power 0.50 below sp(h*) = 1.005 (c = 0.5), and 0.50 above it (c = 2, 5, 10 and 20)." in said
+    assert "Below sp(h*) = 1.005 the pseudo-regret grows sub-linearly (0.6 or less) with c = 0.5." in said
+    assert "Above it the pseudo-regret grows sub-linearly (0.6 or less) with c = 2, 5, 10 and 20." in said
+
+
+def test_the_sweep_tells_linear_bounds_from_others() -> None:
+    rows = [
+        replace(row, slope=slope)
+        for row, slope in zip(sweep_rows("three-state", experiments())[1:], (0.9, 0.7, 0.95, 0.1, 0.6), strict=True)
+    ]
+    said = sweep_sentence("three-state", rows)
+    assert "Below sp(h*) = 1.005 the pseudo-regret grows linearly (t to the power 0.8 or more) with c = 0.5." in said
+    assert "grows linearly (t to the power 0.8 or more) with c = 5; in between with c = 2; sub-linearly" in said
+    assert "sub-linearly (0.6 or less) with c = 10 and 20." in said
 
 
 def test_time_is_split_and_what_dominates_is_told(tmp_path: Path) -> None:

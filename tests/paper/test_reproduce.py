@@ -94,6 +94,10 @@ def test_what_gives_no_answer_is_named(tmp_path, monkeypatch):
     assert set(found.surprises) == set(found.claims)
     assert found.slips == ()
     assert json.loads((tmp_path / "claims" / f"{SLIPS}.json").read_text())["found"]["reason"] == "given up after 1 s"
+    asked = []
+    monkeypatch.setattr(reproduce, "ask", lambda tasks, *_, **__: asked.extend(tasks))
+    reproduce.reproduce(out=tmp_path, scale="smoke")
+    assert set(asked) == {SLIPS, *(claim.id for claim in all_claims() if claim.experiment is None)}  # tried again
 
 
 @pytest.mark.parametrize(
@@ -178,6 +182,13 @@ def failing(drive, text):
         return outcome
 
     return broken
+
+
+def test_cluster_that_is_not_there_is_told_before_any_work(tmp_path):
+    pytest.importorskip("ray")
+    with pytest.raises(OptionError, match="no Ray cluster was found"):
+        reproduce.reproduce(out=tmp_path / "new", scale="smoke", only=["X1"], engine="ray", address="auto")
+    assert not (tmp_path / "new").exists()
 
 
 def test_kill_at_any_moment_loses_nothing(tmp_path):

@@ -16,7 +16,7 @@ from typing import Any
 from spanrl import names
 from spanrl.axes import new_figure
 from spanrl.experiments.results import load_results
-from spanrl.experiments.run import drive, n_workers
+from spanrl.experiments.run import CHECKPOINT_EVERY, drive, n_workers
 from spanrl.experiments.spec import Spec
 from spanrl.options import one_of
 from spanrl.paper.claims import SCALES, Claim, Outcome, all_claims, expected_verdicts
@@ -80,8 +80,13 @@ def reproduce(
     require_polars()
     new_figure()  # matplotlib is needed in the end; better to say so now
     folder = Folder(out, chosen)
-    options = {"engine": engine, "workers": workers, "address": address, "show": show}
+    options = {"engine": engine, "workers": workers, "address": address, "show": show, "retry_failed": True}
     with ExitStack() as stack:
+        if engine == "ray":
+            from spanrl.experiments.on_ray import RayEngine
+
+            # a cluster that is not there is told before any work is done; the experiments share the connection
+            stack.callback(RayEngine(address or "auto", (), (), CHECKPOINT_EVERY).close)
         folder.open()
         stack.callback(folder.close)
         told = Told(show)
@@ -108,7 +113,7 @@ def select_claims(only: Iterable[str]) -> list[Claim]:
 
 def _check(folder: Folder, tasks: Sequence[str], workers: int, told: Told) -> None:
     """Check the claims, and measure the slips, that are not there yet."""
-    todo = sorted((task for task in tasks if not folder.kept(task)), key=lambda task: task != FIRST)
+    todo = sorted((task for task in tasks if not _is_done(folder, task)), key=lambda task: task != FIRST)
     n_kept = len(tasks) - len(todo)
     if n_kept:
         told.say(f"{n_kept} of {len(tasks)} claims were checked before")
@@ -135,6 +140,12 @@ def _check(folder: Folder, tasks: Sequence[str], workers: int, told: Told) -> No
     finally:
         told.end()
         folder.spend("claims", perf_counter() - start)
+
+
+def _is_done(folder: Folder, task: str) -> bool:
+    """Tell whether a task was done before; one that was given up is tried again."""
+    found = folder.kept(task)
+    return found is not None and found.get("verdict") != "not-run" and "reason" not in found
 
 
 def _keep(folder: Folder, claim: str, outcome: dict[str, Any], seconds: float, told: Told) -> None:

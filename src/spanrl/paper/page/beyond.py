@@ -121,8 +121,8 @@ def sweep(found: Experiment) -> list[Picture]:
     if ucrl is not None:
         _level(ax, ucrl)
     _points(ax, finals)
-    ax.xaxis.set_major_formatter("{x:g}")
     finished(ax, "span bound c of SCAL", f"pseudo-regret at T = {powers(found.horizon)}")
+    ax.xaxis.set_major_formatter("{x:g}")
     caption = (
         f"{place}: pseudo-regret of SCAL at T = {powers(found.horizon)} against its bound c, means of "
         f"{runs_per_agent(len(group.seeds) for group in groups)} with {LEVEL} intervals; grey: c below sp(h*) = {span:.4g}. It is "

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
-from math import isfinite, isnan, nan
+from math import isfinite, isnan
 from typing import Any
 
 from spanrl.envs.registry import make
+from spanrl.paper.claims.experiments import LINEAR, SUBLINEAR
 from spanrl.paper.curves import Experiment, merged
 from spanrl.paper.page.contents import BEYOND
 from spanrl.paper.page.experiments import AGENT_HEADERS, agent_row, joined, reference
@@ -78,7 +79,7 @@ def _slip(slip: Slip) -> str:
         f'<p class="claim-facts"><span class="badge {badge[0]}">{badge[1]}</span> <span class="place">{formula(slip.place)}</span></p>\n'
         f'<dl class="versus"><div><dt>Printed</dt><dd>{formula(slip.printed)}</dd></div>'
         f"<div><dt>Right</dt><dd>{formula(slip.found)}</dd></div></dl>\n"
-        f'<details class="numbers"><summary>{plural(len(slip.numbers), "number")}</summary>\n'
+        f'<details class="numbers" open><summary>{plural(len(slip.numbers), "number")}</summary>\n'
         f"{numbers_table(slip.numbers, f'Numbers that show it: {slip.title}.')}</details></article>"
     )
 
@@ -103,26 +104,28 @@ def _one_sweep(name: str, experiments: Mapping[str, Experiment], drawn: Mapping[
 
 
 def sweep_sentence(name: str, rows: Sequence[Final]) -> str:
-    """Say how fast the regret grows below sp(h*) and above it."""
+    """Say for which bounds below sp(h*), and above it, the regret is linear late in the runs, and for which it is not."""
     span = analyse(make(rows[0].env).mdp, diameter=False).span
     assert span is not None
     scal = [row for row in rows if isfinite(row.span_bound)]
     sides = {
-        f"below sp(h*) = {number(span)}": [row for row in scal if row.span_bound < span],
-        "above it": [row for row in scal if row.span_bound >= span],
+        f"Below sp(h*) = {number(span)}": [row for row in scal if row.span_bound < span],
+        "Above it": [row for row in scal if row.span_bound >= span],
     }
-    said = [
-        f"{_range([row.slope for row in them])} {side} (c = {joined([f'{row.span_bound:g}' for row in them])})"
-        for side, them in sides.items()
-        if them
-    ]
-    return f"{SWEEPS[name]}: late in the runs the pseudo-regret grows like t to the power {', and '.join(said)}."
+    said = [f"{side} the pseudo-regret grows {_growth(them)}." for side, them in sides.items() if them]
+    return f"{SWEEPS[name]}, late in the runs (the last decade and a half). {' '.join(said)}"
 
 
-def _range(values: Sequence[float]) -> str:
-    known = [value for value in values if isfinite(value)] or [nan]
-    least, most = (f"{value:.2f}" for value in (min(known), max(known)))
-    return least if least == most else f"{least} to {most}"
+def _growth(rows: Sequence[Final]) -> str:
+    """Say how fast the regret of some agents grows, as the claims call it."""
+    kinds = {
+        f"linearly (t to the power {LINEAR:g} or more)": [row for row in rows if row.slope >= LINEAR],
+        "in between": [row for row in rows if SUBLINEAR < row.slope < LINEAR],
+        f"sub-linearly ({SUBLINEAR:g} or less)": [row for row in rows if row.slope <= SUBLINEAR],
+    }
+    return "; ".join(
+        f"{kind} with c = {joined([f'{row.span_bound:g}' for row in them])}" for kind, them in kinds.items() if them
+    )
 
 
 def sweep_rows(name: str, experiments: Mapping[str, Experiment]) -> list[Final]:
