@@ -115,7 +115,13 @@ def entries(**changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             "place": claim.place,
             "tolerance": claim.tolerance,
             "scale": "smoke",
-            "numbers": {"worst excess, T_c v": 1e-12, "a list": [1.0, 2.5], "broken by hand": "nan", "is it": True},
+            "numbers": {
+                "worst excess, T_c v": 1e-12,
+                "a list": [1.0, 2.5],
+                "a number whose name has so many words that it takes all the room there is, and leaves the number none": 4.979e-11,
+                "broken by hand": "nan",
+                "is it": True,
+            },
         } | dict(changes.get(claim.id, {}))
     out["R5"]["numbers"] = {"three-state, c = 2: backups of EVI, of ScOpt": [1000, 600]}
     return out

@@ -14,8 +14,9 @@ from scipy import stats
 from spanrl.axes import image
 from spanrl.paper.curves import Curves, Experiment
 from spanrl.paper.oracles_learning import regret_bound
-from spanrl.paper.page.figures import Picture, pictures
-from spanrl.paper.page.looks import colour, evenly, powers
+from spanrl.paper.page.figures import makers
+from spanrl.paper.page.looks import Picture, colour, evenly
+from spanrl.paper.page.notation import large
 
 T = 10**6
 BOUNDS = (2.0, 5.0, 10.0, 15.0, 20.0, 25.0)
@@ -69,6 +70,12 @@ def everything(**options: Any) -> dict[str, Experiment]:
         "three-state-sweep": experiment("three-state-sweep", "three-state", (0.5, 1.01, 400.0), **options),
         "knight-quest-sweep": experiment("knight-quest-sweep", "knight-quest", (0.5, 20.0), **options),
     }
+
+
+def pictures(experiments: dict[str, Experiment]) -> list[Picture]:
+    found = {name: make() for name, make in makers(experiments).items()}
+    assert all(one is None or one.name == name for name, one in found.items())
+    return [one for one in found.values() if one is not None]
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +199,13 @@ def test_captions_say_what_is_shown(measured: dict[str, Experiment], drawn: dict
         assert "3 runs an agent" in drawn[name].caption
         assert "95\u00a0%" in drawn[name].caption
         assert "T = 10⁶" in drawn[name].caption
-    assert "pseudo-regret" in drawn["sweep-three-state"].caption
+    assert drawn["sweep-three-state"].caption.startswith(
+        "Pseudo-regret of SCAL at T = 10⁶"
+    )  # the title names the place
+    assert (
+        f"reaches {measured['three-state'].agents()[0].span.max():.3g} in single runs, early on."
+        in drawn["three-state"].caption
+    )
     ucrl, *scal = measured["three-state"].agents()
     least, most = (f"{one.regret[:, -1].mean():,.0f} (c = {one.span_bound:g})" for one in (scal[0], scal[-1]))
     assert (
@@ -216,7 +229,7 @@ def test_bound_is_that_of_the_theorem(drawn: dict[str, Picture]) -> None:
         assert point.get_ydata()[0] == pytest.approx(2 / 3 * at)
         assert regret_bound(int(at), 3, 2, 2, c, 0.05, 1.0) <= 2 / 3 * at
         assert regret_bound(int(at / 1.03), 3, 2, 2, c, 0.05, 1.0) > 2 / 3 * at / 1.03
-        assert f"t = {powers(at)} (c = {c:g})" in drawn["bound"].caption
+        assert f"t = {large(at)} (c = {c:g})" in drawn["bound"].caption
     t, trivial = curve_of(ax, "trivial bound g* t").get_xydata().T
     np.testing.assert_allclose(trivial, 2 / 3 * t)
     np.testing.assert_allclose(curve_of(ax, "SCAL c = 5").get_ydata()[-1], 6 * 1.2 * 1000)
@@ -269,13 +282,13 @@ def test_planning_counts_by_the_episode(measured: dict[str, Experiment], drawn: 
     for ax, amount in ((left, lambda one: one.sweeps), (right, lambda one: 1e6 * one.planning)):
         points = [float(bars.lines[0].get_xdata()[0]) for bars in ax.containers]
         expected = [amount(one) / one.n_episodes[:, -1] for one in agents]
-        np.testing.assert_allclose(points, [values.mean() for values in expected])
+        np.testing.assert_allclose(points, [np.median(values) for values in expected])
         ranges = [bars.lines[2][0].get_segments()[0][:, 0] for bars in ax.containers]
         np.testing.assert_allclose(ranges, [(values.min(), values.max()) for values in expected])
     names = [
-        "three states, D = 200",
+        "Three states, D = 200",
         *(one.name for one in agents[:7]),
-        "three states, D = ∞",
+        "Three states, D = ∞",
         *(one.name for one in agents[7:14]),
     ]
     assert [text.get_text() for text in left.get_yticklabels()] == [
@@ -283,7 +296,8 @@ def test_planning_counts_by_the_episode(measured: dict[str, Experiment], drawn: 
         "Knight Quest",
         *(one.name for one in agents[14:]),
     ]
-    assert "0.097 to 0.84 (three states, D = 200)" in drawn["planning"].caption  # (2 + 1)/(30 + 1) to (25 + 1)/(30 + 1)
+    assert "median and range of 3 runs an agent" in drawn["planning"].caption
+    assert "0.097 to 0.84 (Three states, D = 200)" in drawn["planning"].caption  # (2 + 1)/(30 + 1) to (25 + 1)/(30 + 1)
 
 
 def test_time_adds_up(measured: dict[str, Experiment], drawn: dict[str, Picture]) -> None:
@@ -393,9 +407,9 @@ def test_long_curves_are_thinned_evenly() -> None:
         (99_999, "99,999"),
         (123_456, "1.23·10⁵"),
         (999_999, "10⁶"),
-        (-300.0, "-300"),
+        (-300.0, "−300"),
         (4e8, "4·10⁸"),
     ],
 )
 def test_large_numbers_are_powers_of_ten(value: float, text: str) -> None:
-    assert powers(value) == text
+    assert large(value) == text

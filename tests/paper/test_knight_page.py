@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
@@ -15,17 +13,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from in_browser import Visit, visits
 
 from spanrl import analyse, make
 from spanrl.envs import knight_quest as kq
+from spanrl.paper.page import knight
 from spanrl.paper.page.board import middle
-from spanrl.paper.page.knight import SHOWN, Frame, knight_facts, knight_figure, optimal_play
+from spanrl.paper.page.knight import SHOWN, Frame, fewest_steps, knight_figure, optimal_play
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-ARGUMENTS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 FEWEST = 5 + 1 + 5 + 1 + 3
 """To the mine, collect, back, buy, to the princess: distances on the grid."""
 
@@ -122,13 +117,8 @@ def test_the_first_game_shown_goes_straight_and_the_others_do_not(frames: list[F
     assert lengths[0] == FEWEST < min(lengths[1:])
 
 
-def test_facts() -> None:
-    facts = knight_facts()
-    assert (facts["n_states"], facts["n_actions"], facts["max_support"]) == (360, 8, 6)
-    assert facts["gain"] == pytest.approx(0.50, abs=0.005)
-    assert facts["span"] == pytest.approx(3.28, abs=0.01)
-    assert facts["diameter"] == pytest.approx(250, rel=0.02)
-    assert facts["fewest_steps"] == FEWEST
+def test_the_fewest_steps_are_the_distances() -> None:
+    assert fewest_steps() == FEWEST
 
 
 # --- the figure -----------------------------------------------------------------------------------------------------
@@ -166,7 +156,17 @@ def test_the_way_of_the_first_game_is_drawn(figure: str, frames: list[Frame]) ->
     moves = sum(before.cell != after.cell for before, after in steps_of(frames) if after.game == 1)
     heads = "".join(re.findall(r'class="knight-heads" d="([^"]*)"', figure))
     assert heads.count("M") == moves - len(ways)  # a number stands on one step of each leg
-    assert f"{FEWEST} steps" in figure
+    assert (
+        f"<figcaption>Three games of the optimal policy. The line is the way of the first one: {FEWEST} steps, the fewest possible."
+        in figure
+    )
+
+
+def test_a_longer_way_is_not_called_the_shortest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knight, "SHOWN", 0)
+    first = max(frame.step for frame in optimal_play(0) if frame.game == 1)
+    assert first > FEWEST
+    assert f": {first} steps. Each step costs" in knight_figure()
 
 
 # --- in a browser ---------------------------------------------------------------------------------------------------
@@ -192,30 +192,10 @@ def page(figure: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-Visit = Callable[..., AbstractContextManager[Any]]
-
-
 @pytest.fixture(scope="module")
 def visit(page: Path) -> Iterator[Visit]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-
-        @contextmanager
-        def opened(width: int = 1280, **options: Any) -> Iterator[Any]:
-            context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-            tab, noises = context.new_page(), []
-            tab.on("console", lambda message: noises.append(message.text))
-            tab.on("pageerror", lambda error: noises.append(str(error)))
-            tab.goto(page.as_uri())
-            yield tab
-            context.close()
-            assert noises == []
-
-        yield opened
-        browser.close()
+    with visits(page) as found:
+        yield found
 
 
 def event(tab: Any) -> str:

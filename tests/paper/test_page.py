@@ -11,21 +11,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from page_by_hand import EVIL, HORIZON, SLIPS, curves, drawn, entries, experiment, experiments, reproduction, time_of
+from page_by_hand import EVIL, HORIZON, curves, drawn, entries, experiment, experiments, reproduction, time_of
 from scipy import stats
 
 from spanrl.axes import new_figure
 from spanrl.errors import OptionError
-from spanrl.paper.claims.experiments import unordered_times
 from spanrl.paper.page import domains, write
+from spanrl.paper.page.beyond import sweep_rows, sweep_sentence
 from spanrl.paper.page.contents import EXPERIMENTS, GROUPS
-from spanrl.paper.page.experiments import comparison_sentence, order_sentence
-from spanrl.paper.page.extra import sweep_rows, sweep_sentence
-from spanrl.paper.page.figures import Picture
 from spanrl.paper.page.findings import compared, costs, decades, finals, over_time
 from spanrl.paper.page.html import page
+from spanrl.paper.page.looks import Picture
 from spanrl.paper.page.making import dominates, spent
 from spanrl.paper.page.markdown import markdown
+from spanrl.paper.page.notation import formula, plain, with_powers
+from spanrl.paper.page.parts import Undrawn
+from spanrl.paper.page.sentences import comparison_sentence, horizon_sentence, order_sentence, sentences
 
 
 class Reader(HTMLParser):
@@ -63,7 +64,7 @@ class Reader(HTMLParser):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
     found = reproduction(tmp_path_factory.mktemp("page"))
-    return page(found, drawn(), SLIPS, time_of(found))
+    return page(found, drawn(), time_of(found))
 
 
 @pytest.fixture
@@ -143,6 +144,32 @@ def test_marks_over_time_follow_the_tests() -> None:
     said = comparison_sentence(told)
     assert "below UCRL from t = 10⁴ on with c = 2; at no t with c = 5." in said
     assert "above UCRL at t = 10³ with c = 2; at no t with c = 5." in said
+    assert said.endswith("Elsewhere the difference is not significant at this level.")
+
+
+def test_what_the_paper_says_of_all_bounds_is_told_at_the_horizon() -> None:
+    ucrl, low, same, high = (
+        curves(level=5.0),
+        curves(2.0, level=2.0),
+        curves(5.0, level=5.0, place=0),
+        curves(10.0, level=9.0),
+    )
+    assert (
+        horizon_sentence(over_time([ucrl, low, same, replace(same, span_bound=7.0, agent="scal[span_bound=7]")]))
+        == "At T this shows with c = 2; with c = 5 and 7 the difference is not significant at this level."
+    )
+    assert (
+        horizon_sentence(over_time([ucrl, low, replace(low, span_bound=3.0, agent="")]))
+        == "At T this shows with every c."
+    )
+    assert horizon_sentence(over_time([ucrl, same, high])) == (
+        "At T this shows with no c; with c = 5 the difference is not significant at this level; with c = 10 SCAL is significantly worse."
+    )
+    told = over_time([ucrl, low])
+    assert sentences("three-state", told)[-1].startswith(
+        "The paper says that SCAL always performs better than UCRL. At T"
+    )
+    assert not any("The paper says" in one for one in sentences("knight-quest", told))
 
 
 def test_the_order_in_c_is_told_where_it_does_not_hold() -> None:
@@ -150,7 +177,8 @@ def test_the_order_in_c_is_told_where_it_does_not_hold() -> None:
     agents = [curves(level=9.0), worse, curves(5.0, level=2.0)]
     told = over_time(agents)
     assert told.disordered == (1000,)
-    assert [t for t in unordered_times(agents[1:]) if t >= 1000] == [1000.0]
+    p_value = stats.ttest_rel(*(group.pseudo_regret[:, list(group.t).index(1000)] for group in agents[1:])).pvalue
+    assert p_value < 1e-3
     assert "does not hold at t = 10³, where" in order_sentence(told)
     assert "at none of these times" in order_sentence(
         over_time([curves(level=9.0), curves(2.0), curves(5.0, level=4.0)])
@@ -167,7 +195,9 @@ def test_decades_end_with_the_horizon() -> None:
 def test_costs_by_hand() -> None:
     cost = costs({"x": experiment("x", [curves(seeds=4)])})[0]
     assert (cost.episodes, cost.sweeps, cost.share) == (100.0, 7.0, 0.25)
-    assert cost.seconds == pytest.approx(0.0025)
+    assert cost.microseconds == pytest.approx(2500)
+    slow = replace(curves(seeds=3), planning=np.array([9.0, 0.25, 0.26]))  # the first run loads kernels
+    assert costs({"x": experiment("x", [slow])})[0].microseconds == pytest.approx(2600)
 
 
 def test_the_sweep_tells_how_fast_regret_grows_on_both_sides() -> None:
@@ -183,8 +213,44 @@ def test_the_sweep_tells_linear_bounds_from_others() -> None:
     ]
     said = sweep_sentence("three-state", rows)
     assert "Below sp(h*) = 1.005 the pseudo-regret grows linearly (t to the power 0.8 or more) with c = 0.5." in said
-    assert "grows linearly (t to the power 0.8 or more) with c = 5; in between with c = 2; sub-linearly" in said
+    assert (
+        "grows linearly (t to the power 0.8 or more) with c = 5; at a rate in between (0.6 to 0.8) with c = 2; sub-linearly"
+        in said
+    )
     assert "sub-linearly (0.6 or less) with c = 10 and 20." in said
+    assert (
+        "With bounds above sp(h*) the regret grows linearly too: these runs are too short to tell what a smaller one costs."
+        in said
+    )
+    said = sweep_sentence("three-state", [row for row in rows if row.span_bound != 5])
+    assert "Every bound below sp(h*) that was tried costs linear regret." in said
+
+
+def test_the_sweep_tells_the_best_bound_and_what_too_small_a_bound_costs() -> None:
+    rows = sweep_rows("three-state", experiments())
+    least = min(rows[1:], key=lambda row: row.pseudo_regret.value)
+    assert least.span_bound == 2.0
+    said = sweep_sentence("three-state", rows)
+    assert (
+        f"At T = 10⁵ the least mean pseudo-regret, {least.pseudo_regret.value:.1f}, is that of c = 2, above sp(h*)."
+        in said
+    )
+    assert "No bound below sp(h*) that was tried costs linear regret within these runs." in said
+    half, *rest = rows[1:]
+    lower = replace(half, span_bound=0.25, slope=1.0, pseudo_regret=replace(half.pseudo_regret, value=1.0))
+    said = sweep_sentence("three-state", [lower, half, *rest])
+    assert "least mean pseudo-regret, 1, is that of c = 0.25, below sp(h*)." in said
+    assert (
+        "Of the bounds below sp(h*), linear regret comes with c = 0.25, and not with c = 0.5 within these runs." in said
+    )
+
+
+def test_a_bound_whose_growth_is_unknown_is_named() -> None:
+    rows = [
+        replace(row, slope=float("nan")) if row.span_bound == 5 else row
+        for row in sweep_rows("three-state", experiments())
+    ]
+    assert "; at a rate that could not be measured with c = 5." in sweep_sentence("three-state", rows)
 
 
 def test_time_is_split_and_what_dominates_is_told(tmp_path: Path) -> None:
@@ -192,11 +258,16 @@ def test_time_is_split_and_what_dominates_is_told(tmp_path: Path) -> None:
     time = time_of(found)
     assert time.total == 120.0  # what earlier pages took does not count twice
     runs = sum(len(group.seeds) for one in found.experiments.values() for group in one.groups)
-    assert (time.planning, time.simulating) == (0.25 * runs, 0.75 * runs)
-    assert time.rest == 2 * 70 - runs
+    kinds = {"planning": 0.25 * runs, "simulation": 0.75 * runs, "claims": 2 * 30.0, "the rest": 2 * (120 - 30) - runs}
+    assert time.busy == kinds
+    assert sum(time.busy.values()) == 2 * time.total
     assert "Of 2 min 00 s on the clock, 50\u00a0% went to the experiment knight-quest" in dominates(time)
-    assert "45\u00a0% went to simulation, more" in dominates(time)
-    assert spent({}, found.experiments, 1.0).rest == 0.0
+    assert f"of the cores’ time, {kinds['the rest'] / 240:.0%} went to the rest".replace("%", "\u00a0%") in dominates(
+        time
+    )
+    assert list(time.parts)[-1] == "figures"
+    assert "figures" not in spent(found.run, {}, 0.0).parts
+    assert spent({}, found.experiments, 1.0).busy["the rest"] == 0.0
     assert dominates(spent({}, {}, 0.0)) == "No time was measured."
 
 
@@ -255,7 +326,7 @@ def test_facts_count_claims_runs_and_steps(whole: str) -> None:
 def test_an_unexpected_verdict_is_named_at_the_head(tmp_path: Path) -> None:
     numbers = {"broken": "T_c v ≤ Lv <b>", "worst": "nan"}
     found = reproduction(tmp_path, claims=entries(O7={"verdict": "fails", "numbers": numbers}, R3={"verdict": "holds"}))
-    text = page(found, {}, SLIPS, time_of(found))
+    text = page(found, {}, time_of(found))
     alarm = section(text, '<div class="alarm"', "</div>")
     assert "2 claims not as expected" in alarm
     assert '<a href="#claim-O7">O7</a>' in alarm
@@ -265,7 +336,7 @@ def test_an_unexpected_verdict_is_named_at_the_head(tmp_path: Path) -> None:
     assert "not a number" in section(text, 'id="claim-O7"')
     assert "40 of 42" in text
     assert text.count('aria-label="fails, expected: holds" title="fails, expected: holds">✗!</span>') == 2
-    assert "**2 claims not as expected: O7, R3.**" in markdown(found, {}, SLIPS, time_of(found))
+    assert "**2 claims not as expected: O7, R3.**" in markdown(found, {}, time_of(found))
 
 
 @pytest.mark.usefixtures("plain_domains")
@@ -273,22 +344,24 @@ def test_claims_that_were_not_run_are_no_surprise_and_experiments_may_be_missing
     away = {"verdict": "not-run", "numbers": {"reason": "not asked for, or not yet done"}}
     claims = entries(**{name: away for name in entries() if name != "E1"})
     claims["R5"] |= away
-    found = reproduction(tmp_path, claims=claims, found={})
+    found = reproduction(tmp_path, claims=claims, found={}, slips=())
     object.__setattr__(found, "surprises", ())
-    text = page(found, {}, (), time_of(found))
+    text = page(found, {}, time_of(found))
     assert "1 of 1" in text
     assert "Claims not run" in text
     assert '<div class="alarm"' not in text
     assert text.count("This experiment is not complete here") == 4
     assert "spanrl reproduce --only G3</code>" in text
-    assert "The sweeps over c are not complete here." in text
-    assert "The slips of the text could not be measured." in text
+    assert "Three states, D = 200: the sweep over c is not complete here." in text
+    assert "Knight Quest: a sweep over c is not part of the scale smoke." in text
+    assert "The slips of the text were not measured." in text
     assert "spanrl reproduce --only R5</code>" in text
     assert "not run, expected: holds" in section(text, 'id="claim-O1"')
-    told = markdown(found, {}, (), time_of(found))
+    told = markdown(found, {}, time_of(found))
     assert "| O1 |" in told
     assert "– not-run | holds |" in told
     assert "This experiment is not complete here." in told
+    assert "Knight Quest: a sweep over c is not part of the scale smoke." in told
 
 
 @pytest.mark.usefixtures("plain_domains")
@@ -297,23 +370,23 @@ def test_whatever_comes_from_data_is_escaped(tmp_path: Path) -> None:
         "numbers": {EVIL: EVIL, "list": [EVIL]}
     }
     found = reproduction(tmp_path, claims=entries(E1=evil, G2=evil, R3=evil | {"verdict": "fails"}))
-    text = page(found, drawn(), SLIPS, time_of(found))
+    text = page(found, drawn(), time_of(found))
     assert "<img src=x" not in text
     assert "&lt;img src=x" in text
     read = Reader(text)
     assert (read.wrong, read.open) == ([], [])
     assert not any("=" in name for name in read.attributes)
-    assert not re.search(r"(?<!\\)<img", markdown(found, drawn(), SLIPS, time_of(found)))
+    assert not re.search(r"(?<!\\)<img", markdown(found, drawn(), time_of(found)))
 
 
 @pytest.mark.usefixtures("plain_domains")
 def test_numbers_that_are_none_do_not_break_the_page(tmp_path: Path) -> None:
     broken = curves(2.0, shape=lambda t: np.full(t.size, np.nan))
     found = reproduction(tmp_path, found=experiments() | {"three-state": experiment("three-state", [curves(), broken])})
-    text = page(found, {}, SLIPS, time_of(found))
+    text = page(found, {}, time_of(found))
     assert "SCAL c = 2" in section(text, 'id="claim-G2"')
     assert "–" in section(text, 'id="claim-G2"')
-    markdown(found, {}, SLIPS, time_of(found))
+    markdown(found, {}, time_of(found))
 
 
 def test_a_part_that_cannot_be_made_says_so_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,8 +405,42 @@ def test_a_part_that_cannot_be_made_says_so_in_its_place(monkeypatch: pytest.Mon
 def test_indices_are_set_as_such_and_infinity_is_written(whole: str) -> None:
     assert "T<sub>c</sub>" in whole
     assert "<dt>diameter D</dt><dd>∞</dd>" in whole
-    assert "1, ∞" in section(whole, 'id="slip-one"')
+    assert '<span class="one">1</span>, ∞' in section(whole, 'id="slip-one"')
     assert "not shown by these numbers" in section(whole, 'id="slip-two"')
+
+
+@pytest.mark.parametrize(
+    ("words", "html"),
+    [
+        ("sp(L_η v) ≤ η", "sp(L<sub>η</sub> v) ≤ η"),
+        ("argmax_π g^π ⊆ Π*_c", "argmax<sub>π</sub> g<sup>π</sup> ⊆ Π*<sub>c</sub>"),
+        ("‖_{∞,1} max |H_ij|, ‖H_P̂‖", "‖<sub>∞,1</sub> max |H<sub>ij</sub>|, ‖H<sub>P̂</sub>‖"),
+        ("riverswim[n_states=4]", "riverswim[n_states=4]"),
+        ("tol = 1e-10.", "tol = 10⁻¹⁰."),
+        ("T = 1e+08; 4.979e−11", "T = 10⁸; 4.979·10⁻¹¹"),
+        ("1e999 and 3e2x", "1e999 and 3e2x"),
+    ],
+)
+def test_formulas_are_set(words: str, html: str) -> None:
+    assert formula(words) == html
+
+
+def test_powers_of_ten_have_one_form(whole: str) -> None:
+    assert '<span class="one">10⁻¹²</span>' in whole
+    without_style = re.sub(r"<(style|script).*?</\1>|base64,[^\"]*", "", whole, flags=re.DOTALL)
+    assert not re.findall(r"\b\d(?:\.\d+)?e[+−-]?\d+\b", without_style)
+    assert with_powers("−2.5e−7") == "−2.5·10⁻⁷"
+
+
+def test_titles_that_cannot_be_set_have_no_underscore(whole: str) -> None:
+    assert plain("T_c^n v_{n+1}") == "Tcn vn+1"
+    titles = re.findall(r"<title[^>]*>([^<]*)</title>|aria-label=\"([^\"]*)\"| title=\"([^\"]*)\"", whole)
+    assert "Tc belongs to no decision rule" in {text for found in titles for text in found}
+    assert not [found for found in titles if re.search(r"[A-ZΓ]_c", "".join(found))]
+
+
+def test_worst_excess_is_explained(whole: str) -> None:
+    assert "a negative one has room to spare" in section(whole, 'id="claims"', "</p>")
 
 
 def test_the_backups_of_r5_stand_in_a_table(whole: str) -> None:
@@ -345,7 +452,7 @@ def test_the_backups_of_r5_stand_in_a_table(whole: str) -> None:
 
 def test_markdown_tables_parse(tmp_path: Path) -> None:
     found = reproduction(tmp_path, claims=entries(E1={"title": EVIL}))
-    text = markdown(found, drawn(), SLIPS, time_of(found))
+    text = markdown(found, drawn(), time_of(found))
     tables, block = [], []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
@@ -360,10 +467,24 @@ def test_markdown_tables_parse(tmp_path: Path) -> None:
         assert set(rows[1]) <= set("| -")
     claims = next(rows for rows in tables if rows[0].startswith("| Id |"))
     assert len(claims) == 2 + 42
-    assert "| R3 |" in claims[2 + list(entries()).index("R3")]
+    read = Reader(page(found, {}, time_of(found)))
+    assert [row.split(" | ")[0][2:] for row in claims[2:]] == [key[6:] for key in read.ids if key.startswith("claim-")]
     assert {f"figures/{name}.png" for name in drawn()} == set(re.findall(r"\]\((figures/[^)]+)\)", text))
     assert "2026-01-02 03:04 UTC" in text
     assert "`spanrl reproduce --scale smoke --out DIR`" in text
+
+
+def test_markdown_tells_slips_as_a_list_and_explains_its_tables(tmp_path: Path) -> None:
+    found = reproduction(tmp_path)
+    text = markdown(found, drawn(), time_of(found))
+    assert (
+        "- **A slip of T<sub>c</sub>** (Sec. 1). Printed: printed &lt;b&gt; Right: right &amp; proper "
+        "Numbers: a list: 1, ∞; nothing: not a number."
+    ) in text
+    assert "Numbers: none. Not shown by these numbers." in text
+    assert "p is that of the paired t-test against UCRL, corrected by Holm’s method: \\* below 0.05" in text
+    assert "The slope is that of the mean pseudo-regret against t" in text
+    assert "&#x27;" not in text
 
 
 # files
@@ -376,8 +497,8 @@ def picture(name: str) -> Picture:
 
 
 def test_pages_and_figures_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write, "pictures", lambda _: [picture("bound")])
-    write.write_pages(reproduction(tmp_path))
+    monkeypatch.setattr(write, "makers", lambda _: {"bound": lambda: picture("bound"), "planning": lambda: None})
+    assert write.write_pages(reproduction(tmp_path)) == {}
     kinds = {
         "figures/bound.png": b"\x89PNG",
         "figures/bound.pdf": b"%PDF",
@@ -391,15 +512,18 @@ def test_pages_and_figures_are_written(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("plain_domains")
-def test_a_figure_that_cannot_be_drawn_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def pictures(found: Any) -> list[Picture]:
-        if "three-state" in found:
-            raise ValueError("broken on purpose")
-        return [picture(name) for name in found if name == "diameter"]
+def test_a_figure_that_cannot_be_drawn_says_why_and_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> Picture:
+        raise ValueError("broken <on> purpose")
 
-    monkeypatch.setattr(write, "pictures", pictures)
-    write.write_pages(reproduction(tmp_path, slips=()))
+    monkeypatch.setattr(write, "makers", lambda _: {"three-state": broken, "diameter": lambda: picture("diameter")})
+    assert write.write_pages(reproduction(tmp_path)) == {"three-state": "ValueError: broken <on> purpose"}
     assert [path.name for path in sorted((tmp_path / "figures").iterdir())] == ["diameter.pdf", "diameter.png"]
+    told = "This figure could not be drawn: ValueError: broken &lt;on&gt; purpose."
     text = (tmp_path / "report.html").read_text("utf-8")
     assert 'id="figure-diameter"' in text
-    assert "The slips of the text could not be measured." in text
+    assert told in section(text, 'id="claim-G2"')
+    assert told in (tmp_path / "reproduction.md").read_text("utf-8")
+    assert Undrawn("x", "two\nlines").told == "This figure could not be drawn: two lines."

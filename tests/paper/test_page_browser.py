@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from page_by_hand import SLIPS, drawn, entries, reproduction, time_of
+from in_browser import Visit, visits
+from page_by_hand import drawn, entries, reproduction, time_of
 
 from spanrl.paper.page.html import page
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
-
-ARGUMENTS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 
 WORST_CONTRAST = """() => {
     const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -45,7 +34,7 @@ WORST_CONTRAST = """() => {
     return found.sort((one, other) => one[0] - other[0])[0];
 }"""
 
-Open = Callable[..., AbstractContextManager[Any]]
+OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 
 
 @pytest.fixture(scope="module")
@@ -53,51 +42,29 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a page on which one claim is not as expected."""
     folder = tmp_path_factory.mktemp("page")
     found = reproduction(folder, claims=entries(O7={"verdict": "fails"}))
-    (folder / "report.html").write_text(page(found, drawn(), SLIPS, time_of(found)), "utf-8")
+    (folder / "report.html").write_text(page(found, drawn(), time_of(found)), "utf-8")
     return folder / "report.html"
 
 
 @pytest.fixture(scope="module")
-def visit(path: Path) -> Iterator[Open]:
-    """Return a context manager that opens the page and fails where it spoke on the console or asked the network."""
-
-    @contextmanager
-    def opened(*, width: int = 1400, height: int = 900, **options: Any) -> Iterator[Any]:
-        options = {"reduced_motion": "reduce"} | options
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        tab, noises = context.new_page(), []
-        tab.on("console", lambda message: noises.append(f"console: {message.text}"))
-        tab.on("pageerror", lambda error: noises.append(f"error: {error}"))
-        tab.on(
-            "request",
-            lambda request: None if request.url.startswith(("file:", "data:")) else noises.append(request.url),
-        )
-        try:
-            tab.goto(path.as_uri())
-            yield tab
-            assert noises == []
-        finally:
-            context.close()
-
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield opened
-        browser.close()
+def visit(path: Path) -> Iterator[Visit]:
+    with visits(path) as found:
+        yield found
 
 
 @pytest.mark.parametrize("width", [360, 800, 1400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_does_not_scroll_sideways(visit: Open, width: int, scheme: str) -> None:
+def test_the_page_does_not_scroll_sideways(visit: Visit, width: int, scheme: str) -> None:
     with visit(width=width, color_scheme=scheme) as tab:
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
-        tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        tab.evaluate(OPEN_ALL)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
         outside = """[...document.querySelectorAll("main *")].filter((one) =>
-            !one.closest(".scroll") && !one.closest("pre") && one.getBoundingClientRect().right > innerWidth + 1).length"""
+            !one.closest(".scroll, .card, pre") && one.getBoundingClientRect().right > innerWidth + 1).length"""
         assert tab.evaluate(outside) == 0
 
 
-def test_contents_fold_on_a_phone_and_stand_beside_the_page_on_a_desk(visit: Open) -> None:
+def test_contents_fold_on_a_phone_and_stand_beside_the_page_on_a_desk(visit: Visit) -> None:
     with visit(width=360, has_touch=True, is_mobile=True) as tab:
         assert not tab.is_visible(".toc-wide")
         assert not tab.is_visible(".toc-narrow a[href='#claim-E1']")
@@ -115,23 +82,23 @@ def test_contents_fold_on_a_phone_and_stand_beside_the_page_on_a_desk(visit: Ope
         assert tab.get_attribute(".toc-wide a[href='#claim-O7'] .mark", "aria-label") == "fails, expected: holds"
 
 
-def test_the_box_of_surprises_leads_to_the_claim(visit: Open) -> None:
+def test_the_box_of_surprises_leads_to_the_claim(visit: Visit) -> None:
     with visit() as tab:
         tab.click(".alarm a[href='#claim-O7']")
         assert tab.url.endswith("#claim-O7")
         assert tab.inner_text("article:has(#claim-O7) .badge") == "✗ fails, expected: holds"
 
 
-def test_details_open_and_show_the_numbers(visit: Open) -> None:
+def test_details_open_and_show_the_numbers(visit: Visit) -> None:
     with visit() as tab:
         claim = tab.locator("article:has(#claim-E1)")
         assert not claim.locator("table").is_visible()
         claim.locator("summary").click()
-        assert claim.locator("tbody tr").count() == 4
+        assert claim.locator("tbody tr").count() == 5
         assert "1, 2.5" in claim.inner_text()
 
 
-def test_the_animation_steps_when_asked(visit: Open) -> None:
+def test_the_animation_steps_when_asked(visit: Visit) -> None:
     with visit() as tab:
         tab.locator("#knight").scroll_into_view_if_needed()
         assert "step 0 of" in tab.inner_text(".knight-count")
@@ -143,7 +110,7 @@ def test_the_animation_steps_when_asked(visit: Open) -> None:
         tab.wait_for_selector("#knight [data-do=play][aria-pressed=true]")
 
 
-def test_it_can_be_read_without_a_program(visit: Open) -> None:
+def test_it_can_be_read_without_a_program(visit: Visit) -> None:
     with visit(java_script_enabled=False) as tab:
         assert tab.is_visible("#claim-G4")
         assert tab.is_visible(".knight-board")
@@ -152,7 +119,7 @@ def test_it_can_be_read_without_a_program(visit: Open) -> None:
         assert tab.is_visible("article:has(#claim-E1) table")
 
 
-def test_colours_follow_the_scheme_and_figures_keep_a_white_card(visit: Open) -> None:
+def test_colours_follow_the_scheme_and_figures_keep_a_white_card(visit: Visit) -> None:
     look = "[document.body, document.querySelector('.card')].map((one) => getComputedStyle(one).backgroundColor)"
     with visit(color_scheme="dark") as tab:
         assert tab.evaluate(look) == ["rgb(19, 22, 27)", "rgb(255, 255, 255)"]
@@ -163,14 +130,14 @@ def test_colours_follow_the_scheme_and_figures_keep_a_white_card(visit: Open) ->
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_stand_out_from_what_is_behind_them(visit: Open, scheme: str) -> None:
+def test_texts_stand_out_from_what_is_behind_them(visit: Visit, scheme: str) -> None:
     """WCAG 2 AA: a contrast of 4.5 at least, computed by its formula on the colours that the browser shows."""
     with visit(color_scheme=scheme) as tab:
         worst = tab.evaluate(WORST_CONTRAST)
         assert worst[0] >= 4.5, worst
 
 
-def test_focus_is_seen(visit: Open) -> None:
+def test_focus_is_seen(visit: Visit) -> None:
     with visit() as tab:
         tab.keyboard.press("Tab")
         assert tab.evaluate("document.activeElement.className") == "skip"
@@ -178,12 +145,90 @@ def test_focus_is_seen(visit: Open) -> None:
         assert tab.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)") >= 2
 
 
-def test_it_prints_light_without_the_contents(visit: Open, tmp_path: Path) -> None:
+def test_all_numbers_open_and_close_at_once(visit: Visit) -> None:
+    with visit() as tab:
+        tab.click("text=Open all numbers")
+        assert tab.is_visible("article:has(#claim-E1) table")
+        assert tab.is_visible("article:has(#claim-R6) table")
+        assert not tab.is_visible("article:has(#claim-G2) table.numbers")  # an experiment, not the theory
+        tab.click("text=Close all")
+        assert not tab.is_visible("article:has(#claim-E1) table")
+        assert tab.is_visible("article:has(#slip-one) table")
+    with visit(java_script_enabled=False) as tab:
+        assert not tab.is_visible("text=Open all numbers")
+
+
+@pytest.mark.parametrize("width", [360, 800, 1400])
+def test_no_number_is_broken(visit: Visit, width: int) -> None:
+    with visit(width=width) as tab:
+        tab.evaluate(OPEN_ALL)
+        lines = tab.evaluate(
+            "[...document.querySelectorAll('table.numbers td .one')].map((one) => one.getClientRects().length)"
+        )
+        assert len(lines) > 42
+        assert set(lines) == {1}
+        over = (
+            "[...document.querySelectorAll('tbody th')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+        )
+        assert tab.evaluate(over) == 0
+        kept = """[...document.querySelectorAll("table.finals td, table.finals small")].every((one) =>
+            getComputedStyle(one).whiteSpace === "nowrap")"""
+        assert tab.evaluate(kept)
+
+
+def test_figures_stay_readable_on_a_phone(visit: Visit) -> None:
+    with visit(width=360) as tab:
+        card, image = tab.locator(".card").first, tab.locator(".card img").first
+        assert image.bounding_box()["width"] >= 34 * 16
+        card.focus()
+        tab.keyboard.press("ArrowRight")
+        tab.wait_for_function("() => document.querySelector('.card').scrollLeft > 0")
+        assert tab.evaluate("document.documentElement.scrollLeft") == 0
+
+
+def test_a_figure_is_named_once_and_described_by_its_caption(visit: Visit) -> None:
+    with visit() as tab:
+        image = tab.locator("#figure-bound img")
+        assert image.get_attribute("alt") == "Title of bound"
+        described = tab.locator(f"#{image.get_attribute('aria-describedby')}").inner_text()
+        assert described.startswith("Caption of bound")
+        assert "Title" not in described
+
+
+def test_the_caption_of_a_slip_is_heard_and_not_seen(visit: Visit) -> None:
+    with visit() as tab:
+        box = tab.locator("article:has(#slip-one) caption").bounding_box()
+        assert max(box["width"], box["height"]) <= 1
+
+
+def test_it_prints_light_with_contents_and_all_numbers(visit: Visit, tmp_path: Path) -> None:
     with visit(color_scheme="dark") as tab:
         assert tab.pdf(path=tmp_path / "page.pdf", format="A4").startswith(b"%PDF")
         tab.emulate_media(media="print")
         assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-        assert not tab.is_visible(".toc-wide")
-        assert not tab.is_visible(".toc-narrow")
-        assert not tab.is_visible(".knight-controls")
-        assert tab.is_visible("#claim-G1")
+        for hidden in (".toc-wide", ".knight-controls", "#all-numbers"):
+            assert not tab.is_visible(hidden)
+        for shown in ("#claim-G1", ".toc-narrow a[href='#claim-O7']", "article:has(#claim-E1) table"):
+            assert tab.is_visible(shown)
+        assert tab.is_visible("section:has(> #sweep) details table")
+
+
+def test_without_a_program_print_shows_all_numbers_too(visit: Visit) -> None:
+    with visit(java_script_enabled=False) as tab:
+        assert not tab.is_visible("article:has(#claim-E1) table")
+        tab.emulate_media(media="print")
+        assert tab.is_visible("article:has(#claim-E1) table")
+        assert tab.is_visible(".toc-narrow a[href='#claim-O7']")
+
+
+def test_printing_opens_what_is_folded_and_folds_it_again(visit: Visit) -> None:
+    folded = "document.querySelectorAll('details:not([open])').length"
+    with visit() as tab:
+        tab.click("article:has(#claim-E1) summary")
+        before = tab.evaluate(folded)
+        assert before > 30
+        tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert tab.evaluate(folded) == 0
+        tab.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert tab.evaluate(folded) == before
+        assert tab.is_visible("article:has(#claim-E1) table")

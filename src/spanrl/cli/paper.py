@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spanrl.cli.output import Settings, compiling, show, tell, to_whole
+from spanrl.cli.output import Settings, show, tell, to_whole
 from spanrl.cli.output import table as new_table
 from spanrl.errors import OptionError
 
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from spanrl.paper.reproduce import Reproduction
 
 
+_WHY = ("broken", "error", "reason", "never occurred")
+
+
 def reproduce(
     more: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Further ids of --only.", hidden=True)
+        list[str] | None, typer.Argument(metavar="ID", help="Ids of claims, the same as --only.", show_default=False)
     ] = None,
     scale: Annotated[
         str,
@@ -55,25 +58,20 @@ def reproduce(
     from spanrl.paper.reproduce import reproduce as run_all
 
     count = to_whole("reproduce", "--workers", workers, least=1) if workers else None
-    if more and not only:
-        raise OptionError(
-            f"reproduce: ids of claims stand behind --only; got {more[0]!r}. Try: --only {' '.join(more)}."
-        )
     ids = [part for text in (*(only or ()), *(more or ())) for part in text.split(",") if part]
-    if only and not ids:
+    if (only or more) and not ids:
         raise OptionError("reproduce: --only must name claims, such as --only L2 S1.")
     target = out or f"reproduction-{scale}"
     try:
-        with compiling("reproduce", 60):
-            found = run_all(
-                out=target, scale=scale, only=ids, engine="ray" if ray else "local", workers=count,
-                address=ray or None, show=not Settings.quiet,
-            )  # fmt: skip
+        found = run_all(
+            out=target, scale=scale, only=ids, engine="ray" if ray else "local", workers=count, address=ray or None,
+            show=not Settings.quiet,
+        )  # fmt: skip
     except KeyboardInterrupt:
         tell(f"what was done is kept in {target}. The same command goes on.")
         raise
     _summarise(found, ids)
-    if found.surprises:
+    if found.surprises or found.problems:
         raise typer.Exit(1)
 
 
@@ -91,5 +89,7 @@ def _summarise(found: Reproduction, ids: list[str]) -> None:
     )
     for name in found.surprises:
         entry = found.claims[name]
-        why = entry["numbers"].get("broken") or entry["numbers"].get("error") or entry["numbers"].get("reason", "")
+        why = next((str(entry["numbers"][key]) for key in _WHY if key in entry["numbers"]), "")
         tell(f"{name} {entry['verdict']}, expected {entry['expected']}: {why}")
+    for line in found.problems:
+        tell(line)

@@ -34,9 +34,9 @@ _TAKEN = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 class Lock:
     """The file ``lock``; who holds it is written in it."""
 
-    def __init__(self, path: Path) -> None:
-        """Point at the file."""
-        self.path = path
+    def __init__(self, path: Path, who: str = "run") -> None:
+        """Point at the file; ``who`` speaks in errors."""
+        self.path, self._who = path, who
         self._handle = -1
 
     def take(self) -> None:
@@ -54,7 +54,7 @@ class Lock:
                 if error.errno not in _TAKEN:
                     raise
                 raise DirectoryInUseError(
-                    f"run: {self.path.parent} is in use by another spanrl run{self._named()}. "
+                    f"{self._who}: {self.path.parent} is in use by another spanrl {self._who}{self._named()}. "
                     "Wait for it, stop it, or give another --out."
                 ) from None
         self._handle = handle

@@ -14,6 +14,8 @@ from spanrl.experiments.engine import Job, is_full
 from spanrl.experiments.process import Ends, connect
 from spanrl.experiments.spec import import_plugins
 from spanrl.experiments.store import Store
+from spanrl.kernels.cache import is_compiled, mark_compiled
+from spanrl.learning.learn import learn
 
 _TELL_EVERY = 0.2  # seconds
 _LONGEST_LINE, _LONGEST_TEXT = 500, 100_000
@@ -38,6 +40,10 @@ class Worker:
             import_plugins(*self._plugins)
         except OptionError as error:
             self._broken = error  # every cell says so
+        if is_compiled("run"):
+            learn(
+                "two-state", "scal[span_bound=0.5]", horizon=10, seed=0
+            )  # kernels are loaded: the first cell's seconds are its own
         while True:
             message = self._ends.inbox.get()
             if message["do"] == "compile":
@@ -99,9 +105,6 @@ def one_line(error: BaseException) -> str:
 
 def compile_all() -> None:
     """Fill the cache of compiled kernels with all that cells need, so that workers do not compile the same side by side."""
-    from spanrl.kernels.cache import is_compiled, mark_compiled
-    from spanrl.learning.learn import learn
-
     if not is_compiled("run"):
         for agent in ("scal[span_bound=0.5]", "ucrl", "ucrl2"):
             for env in ("three-state", "two-state"):

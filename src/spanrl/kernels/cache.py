@@ -22,14 +22,14 @@ def kernel_digest() -> str:
 @cache
 def source_digest() -> str:
     """Return a hash of all sources that the bits of a run depend on."""
-    return digest_of("agents", "confidence", "envs", "kernels", "learning", "models", "planning")
+    return digest_of(".", "agents", "confidence", "envs", "kernels", "learning", "models", "planning")
 
 
 def digest_of(*folders: str) -> str:
-    """Return a hash of the sources in some folders of the package."""
+    """Return a hash of the sources and tables in some folders of the package."""
     digest = hashlib.sha256()
-    package = Path(__file__).parents[1]
-    for source in sorted(path for folder in folders for path in package.glob(f"{folder}/*.py")):
+    package, kinds = Path(__file__).parents[1], (".py", ".toml")
+    for source in sorted(path for folder in folders for path in (package / folder).iterdir() if path.suffix in kinds):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 

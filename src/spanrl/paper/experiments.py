@@ -39,7 +39,7 @@ _CUTS = {
         "diameter": Cut(5, 10**7),
         "three-state": Cut(6, 10**7),
         "infinite-diameter": Cut(3, 10**7),
-        "knight-quest": Cut(3, 10**7, (5.0, _INF)),
+        "knight-quest": Cut(4, 10**7, (5.0, _INF)),
         "three-state-sweep": Cut(2, 10**7, (0.25, 0.5, 1.01, 100.0)),
         "knight-quest-sweep": Cut(0),
     },

@@ -17,6 +17,8 @@ import json
 import os
 import platform
 from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ class Folder:
     def __init__(self, path: str | os.PathLike[str], scale: Scale) -> None:
         """Point at a directory; refuse one that holds something else. Nothing is touched."""
         self.path, self.scale = Path(os.path.abspath(path)), scale
-        self._lock = Lock(self.path / "lock")
+        self._lock = Lock(self.path / "lock", "reproduce")
         self.run: dict[str, Any] = self._read_run()
 
     def open(self) -> None:
@@ -49,8 +51,11 @@ class Folder:
             raise OptionError(
                 f"reproduce: {self.path} cannot be used ({error.strerror or error}). Give another --out."
             ) from None
-        self.run |= {"format": FORMAT, "scale": self.scale.name, "sources": source_digest(), "machine": machine()}
-        self.run |= {"versions": computed_with(), "git": git_hash()}
+        self.run |= {"format": FORMAT, "scale": self.scale.name, "sources": source_digest(), "versions": versions()}
+        here, before = machine(), self.run.get("machine", {})
+        told = {name: _also(before.get(name), value) for name, value in here.items() if isinstance(value, str)}
+        self.run["machine"] = here | told
+        self.run["git"] = _also(self.run.get("git"), git_hash())
         self.run.setdefault("begun", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
         self.run.setdefault("seconds", {})
         self.write_run()
@@ -101,11 +106,12 @@ class Folder:
             raise OptionError(
                 f"reproduce: {self.path} cannot be used ({error.strerror or error}). Give another --out."
             ) from None
-        if not there or there == ["lock"]:
+        there = [name for name in there if not (name == "lock" or name.startswith(f".{RUN_FILE}.tmp-"))]
+        if not there:
             return {}
         try:
             run = json.loads((self.path / RUN_FILE).read_text("utf-8"))
-            told = run["format"], run["scale"], run["sources"]
+            told = run["format"], run["scale"], run["sources"], run["versions"]
         except (OSError, ValueError, KeyError, TypeError):
             raise OptionError(
                 f"reproduce: {self.path} holds other things ({there[0]}, …), not a reproduction. Give a new folder to --out."
@@ -119,12 +125,26 @@ class Folder:
             raise OptionError(
                 f"reproduce: {self.path} was computed by other sources of spanrl. Give a new folder to --out, or remove it."
             )
+        if told[3] != versions():
+            raise OptionError(
+                f"reproduce: {self.path} was computed with {_listed(told[3])}; here are {_listed(versions())}. "
+                "Give a new folder to --out."
+            )
         return dict(run)
 
 
+def versions() -> dict[str, str | None]:
+    """Return the versions of all that numbers and figures depend on."""
+    others = {name: metadata.version(name) for name in ("scipy", "matplotlib")}
+    return computed_with() | others
+
+
+@cache
 def claim_digest() -> str:
     """Return a hash of all sources that verdicts depend on."""
-    return f"{source_digest()}-{digest_of('paper', 'paper/claims', 'paper/slips')}"
+    return (
+        f"{source_digest()}-{digest_of('experiments', 'report', 'paper', 'paper/claims', 'paper/slips', 'paper/specs')}"
+    )
 
 
 def machine() -> dict[str, Any]:
@@ -139,6 +159,17 @@ def machine() -> dict[str, Any]:
         pass
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return {"processor": model, "cores": cores, "system": f"{platform.system()} {platform.machine()}"}
+
+
+def _also(before: Any, now: Any) -> Any:
+    """Return what holds for all times a reproduction was gone on with: where it changed, one after the other."""
+    if before in (None, now):
+        return now
+    return before if str(now) in str(before).split(", then ") else f"{before}, then {now}"
+
+
+def _listed(found: dict[str, str | None]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in found.items())
 
 
 def _dumps(content: Any) -> bytes:

@@ -281,3 +281,33 @@ def against_a_larger_gain(run: Run) -> Run:
 def half_the_pseudo_regret(run: Run) -> Run:
     """Count every step half in the pseudo-regret."""
     return replace(run, pseudo_regret=run.pseudo_regret / 2)
+
+
+def half_the_span(run: Run) -> Run:
+    """Record half of the span of the optimistic bias."""
+    return replace(run, span=run.span / 2)
+
+
+def no_pseudo_regret(run: Run) -> Run:
+    """Record the regret as the pseudo-regret."""
+    return replace(run, pseudo_regret=run.regret)
+
+
+def no_sweeps(run: Run) -> Run:
+    """Record one sweep for every episode."""
+    return replace(run, episodes=run.episodes | {"sweeps": np.ones_like(run.episodes["sweeps"])})
+
+
+def starting(change: Callable[[Any], Any]) -> Mutant:
+    """Return the mutant whose agents start with other options than they were given."""
+    return lambda system: system.changed(start=lambda agent, info, rng: system.start(change(agent), info, rng))
+
+
+def always_mixing(agent: Any) -> Any:
+    """Ignore that greedy actions are asked for."""
+    return replace(agent, policy="mixture") if isinstance(agent, SCAL) else agent
+
+
+def without_reward_scale(agent: Any) -> Any:
+    """Ignore α_r."""
+    return replace(agent, r_scale=1.0) if isinstance(agent, SCAL | UCRL) else agent

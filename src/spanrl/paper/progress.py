@@ -16,9 +16,9 @@ class Told:
         self._show = show
         self._bar: Any = None
 
-    def begin(self, count: int) -> None:
-        """Show a bar on a terminal."""
-        self.say(f"checking {count} claims" if count > 1 else "checking a claim")
+    def begin(self, what: str, count: int) -> None:
+        """Say what is checked, and show a bar on a terminal."""
+        self.say(f"checking {what}")
         if self._show and sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -59,5 +59,3 @@ class Told:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-
-    close = end

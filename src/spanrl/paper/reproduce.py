@@ -13,11 +13,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from spanrl import names
 from spanrl.axes import new_figure
+from spanrl.errors import UnknownNameError
 from spanrl.experiments.results import load_results
 from spanrl.experiments.run import CHECKPOINT_EVERY, drive, n_workers
 from spanrl.experiments.spec import Spec
+from spanrl.kernels.cache import is_compiled, mark_compiled
 from spanrl.options import one_of
 from spanrl.paper.claims import SCALES, Claim, Outcome, all_claims, expected_verdicts
 from spanrl.paper.curves import Experiment, from_results
@@ -38,7 +39,8 @@ FIRST = "C2"
 class Reproduction:
     """What a reproduction found: ``claims`` is the content of claims.json, ``run`` that of run.json.
 
-    ``surprises`` are the claims, of those asked for, whose verdict is not the expected one; ``experiments`` holds those that are complete.
+    ``surprises`` are the claims, of those asked for, whose verdict is not the expected one; ``experiments`` holds those that are complete;
+    ``problems`` are sentences on what else went wrong.
     """
 
     dir: Path
@@ -48,6 +50,7 @@ class Reproduction:
     experiments: Mapping[str, Experiment]
     slips: Sequence[Slip]
     run: Mapping[str, Any]
+    problems: tuple[str, ...] = ()
 
 
 def reproduce(
@@ -90,12 +93,17 @@ def reproduce(
         folder.open()
         stack.callback(folder.close)
         told = Told(show)
-        stack.callback(told.close)
+        stack.callback(told.end)
+        if not is_compiled("reproduce"):
+            told.say("compiling for first use, about a minute, once …")
         asked = [claim.id for claim in claims if claim.experiment is None]
         _check(folder, asked if only else [*asked, SLIPS], count, told)
+        if not only:
+            mark_compiled("reproduce")
         wanted = [name for name in experiments_at(chosen) if not only or name in {claim.experiment for claim in claims}]
-        _experiments(folder, wanted, claims, told, options)
-        return _conclude(folder, [claim.id for claim in claims], told)
+        folder.run["workers"] = count
+        failed = _experiments(folder, wanted, claims, told, options)
+        return _conclude(folder, [claim.id for claim in claims], failed, told)
 
 
 def select_claims(only: Iterable[str]) -> list[Claim]:
@@ -105,18 +113,18 @@ def select_claims(only: Iterable[str]) -> list[Claim]:
     ['E1', 'O2']
     """
     claims, wanted = all_claims(), [name.upper() for name in only]
+    known = [claim.id for claim in claims]
     for name in wanted:
-        if name not in (known := [claim.id for claim in claims]):
-            raise names.unknown("reproduce", "claim", name, known)
+        if name not in known:
+            raise UnknownNameError(f"reproduce: unknown claim {name!r}. Claims are {', '.join(known)}.")
     return [claim for claim in claims if not wanted or claim.id in wanted]
 
 
 def _check(folder: Folder, tasks: Sequence[str], workers: int, told: Told) -> None:
     """Check the claims, and measure the slips, that are not there yet."""
     todo = sorted((task for task in tasks if not _is_done(folder, task)), key=lambda task: task != FIRST)
-    n_kept = len(tasks) - len(todo)
-    if n_kept:
-        told.say(f"{n_kept} of {len(tasks)} claims were checked before")
+    if len(todo) < len(tasks):
+        told.say(f"checked before: {_counted([task for task in tasks if task not in todo])}")
     if not todo:
         return
     start = perf_counter()
@@ -124,6 +132,7 @@ def _check(folder: Folder, tasks: Sequence[str], workers: int, told: Told) -> No
     def done(task: str, answer: Answer) -> None:
         if task == SLIPS:
             folder.keep(task, answer.content or {"slips": [], "reason": answer.why}, answer.seconds)
+            told.say(f"the slips of the text are measured  ({answer.seconds:.1f} s)")
             told.advance()
         else:
             _keep(
@@ -134,12 +143,19 @@ def _check(folder: Folder, tasks: Sequence[str], workers: int, told: Told) -> No
                 told,
             )
 
-    told.begin(len(todo))
+    told.begin(_counted(todo), len(todo))
     try:
         ask(todo, folder.scale, workers=min(workers, len(todo)), done=done, tick=told.under_way)
     finally:
         told.end()
         folder.spend("claims", perf_counter() - start)
+
+
+def _counted(tasks: Sequence[str]) -> str:
+    """Say how many claims there are, and whether the slips are among the tasks."""
+    n_claims = len(tasks) - (SLIPS in tasks)
+    claims = [f"{n_claims} claims" if n_claims > 1 else "1 claim"] if n_claims else []
+    return " and ".join(claims + ["the slips of the text"] * (SLIPS in tasks))
 
 
 def _is_done(folder: Folder, task: str) -> bool:
@@ -151,15 +167,15 @@ def _is_done(folder: Folder, task: str) -> bool:
 def _keep(folder: Folder, claim: str, outcome: dict[str, Any], seconds: float, told: Told) -> None:
     """Keep and tell what became of a claim."""
     folder.keep(claim, outcome, seconds)
-    _write_claims(folder)
+    folder.write_claims(claim_entries(folder))
     told.checked(claim, outcome["verdict"], expected_verdicts()[claim]["verdict"], seconds)
 
 
 def _experiments(
     folder: Folder, wanted: Sequence[str], claims: Sequence[Claim], told: Told, options: Mapping[str, Any]
-) -> None:
-    """Run the experiments, one after the other, and judge the claims about them."""
-    judges = {claim.experiment: claim for claim in claims if claim.experiment}
+) -> list[str]:
+    """Run the experiments, one after the other, and judge the claims about them; return what went wrong where there is no claim."""
+    judges, failed = {claim.experiment: claim for claim in claims if claim.experiment}, []
     for name in wanted:
         spec, claim, start = experiment_spec(name, folder.scale), judges.get(name), perf_counter()
         told.say(f"experiment {name}: {len(spec.cells())} runs of {spec.horizon:.3g} steps")
@@ -169,10 +185,13 @@ def _experiments(
             folder.spend(f"experiment {name}", perf_counter() - start)
         if outcome.interrupted:
             raise KeyboardInterrupt
-        if claim is not None:
+        if claim is None:
+            failed += [f"experiment {name}: {len(outcome.failed)} runs failed."] if outcome.failed else []
+        else:
             begun = perf_counter()
             judged = _judge(claim, folder, spec).to_json()
             _keep(folder, claim.id, judged, perf_counter() - begun, told)
+    return failed
 
 
 def _judge(claim: Claim, folder: Folder, spec: Spec) -> Outcome:
@@ -182,6 +201,8 @@ def _judge(claim: Claim, folder: Folder, spec: Spec) -> Outcome:
         return Outcome(
             "fails", {"error": f"{len(results.failed)} of {len(spec.cells())} runs failed, {first} first: {why}"}
         )
+    if results.missing:
+        return Outcome("not-run", {"reason": f"{len(results.missing)} of {len(spec.cells())} runs are missing"})
     measured, judge = from_results(results), claim.judge
     assert judge is not None
     return checked(replace(claim, check=lambda system, scale: judge(system, measured)), System.real(), folder.scale)
@@ -214,10 +235,6 @@ def _slips(folder: Folder) -> tuple[Slip, ...]:
     return tuple(Slip(**slip) for slip in found["slips"])
 
 
-def _write_claims(folder: Folder) -> None:
-    folder.write_claims(claim_entries(folder))
-
-
 def complete_experiments(folder: Folder) -> dict[str, Experiment]:
     """Return the experiments of the directory that are complete at its scale."""
     found = {}
@@ -229,7 +246,7 @@ def complete_experiments(folder: Folder) -> dict[str, Experiment]:
     return found
 
 
-def _conclude(folder: Folder, ids: Sequence[str], told: Told) -> Reproduction:
+def _conclude(folder: Folder, ids: Sequence[str], failed: Sequence[str], told: Told) -> Reproduction:
     """Write what was found."""
     from spanrl.paper.page.write import write_pages
 
@@ -241,6 +258,7 @@ def _conclude(folder: Folder, ids: Sequence[str], told: Told) -> Reproduction:
     found = Reproduction(
         folder.path, folder.scale.name, entries, surprises, complete_experiments(folder), _slips(folder), folder.run
     )
-    write_pages(found)
+    slips = [f"slip {slip.id}: its numbers do not show it." for slip in found.slips if not slip.shown]
+    undrawn = [f"figure {name} could not be drawn: {why}" for name, why in write_pages(found).items()]
     folder.spend("pages", perf_counter() - start)
-    return found
+    return replace(found, problems=(*failed, *slips, *undrawn))

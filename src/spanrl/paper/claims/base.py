@@ -49,7 +49,7 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON has it: numbers that are none (a broken formula gives them) become text."""
-        return {"verdict": self.verdict, "numbers": {name: _plain(value) for name, value in self.numbers.items()}}
+        return {"verdict": self.verdict, "numbers": {name: plain(value) for name, value in self.numbers.items()}}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Outcome:
@@ -57,11 +57,12 @@ class Outcome:
         return cls(content["verdict"], content["numbers"])
 
 
-def _plain(value: Number) -> Number:
+def plain(value: Number) -> Number:
+    """Return a value that JSON has: what is not finite becomes text."""
     if isinstance(value, list):
-        return [_plain(one) for one in value]  # type: ignore[misc]
+        return [plain(one) for one in value]  # type: ignore[misc]
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+        return str(float(value))
     return value
 
 

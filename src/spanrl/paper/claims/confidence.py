@@ -18,9 +18,11 @@ from spanrl.envs.env import Env
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Counts
 from spanrl.models.info import ProblemInfo
+from spanrl.paper import mutants_domains as wrong_domains
 from spanrl.paper import mutants_learning as wrong
 from spanrl.paper import oracles_learning as paper
 from spanrl.paper.claims.base import Claim, Gaps, Ledger, Outcome, Scale
+from spanrl.paper.claims.sampling import check_sampling
 from spanrl.paper.instances import RANGES, generator, random_mdp
 from spanrl.paper.oracles_learning import Ball, Ends, Seen, Setting
 from spanrl.paper.oracles_sets import pair_ball, pair_box
@@ -223,7 +225,10 @@ COVERED = (("three-state[delta=0.05]", 2.0), ("two-state", 1.0), ("riverswim[n_s
 
 
 def check_C1(system: System, scale: Scale, delta: float = 0.9, horizon: int = 2000) -> Outcome:
-    """Count the runs in which the true model leaves a confidence set, and compare with the binomial law of the bound."""
+    """Count the runs in which the true model leaves a confidence set, and compare with the binomial law of the bound.
+
+    That law needs runs that draw from the true model, each from random numbers of its own: this is checked too.
+    """
     rng, ledger = generator("C1"), Ledger()
     most = delta * (pi**6 / 945) / 15
     n = outside = episodes = 0
@@ -238,13 +243,14 @@ def check_C1(system: System, scale: Scale, delta: float = 0.9, horizon: int = 20
     ledger.note("episodes", episodes)
     ledger.note("runs in which M left a set", outside)
     ledger.note("δ ζ(6)/15", most)
-    ledger.note("rejected from so many runs on", critical)
+    ledger.note("runs with M outside that would reject it", critical)
     ledger.note("upper limit of the probability, 99.9 %", float(beta.ppf(1 - LEVEL, outside + 1, n - outside)))
     ledger.note(
         "power",
         "low: with these radii the model leaves a set far more rarely than the bound allows; C0 is the sharp check",
     )
     ledger.true(f"at most {critical - 1} runs with M outside (level {LEVEL:g})", outside < critical)
+    check_sampling(system, ledger)
     return ledger.outcome()
 
 
@@ -284,11 +290,20 @@ CLAIMS = (
         title="The true model stays in all confidence sets",
         place="Thm. 22, App. F",
         statement="α = 1: P(M ∉ M_k for some k) ≤ Σ_t δ/(15 t⁶) = δ ζ(6)/15.",
-        tolerance=f"level {LEVEL:g}: binomial law of independent runs, each with at most that probability; δ = 0.9. Low power.",
+        tolerance=f"level {LEVEL:g}: binomial law of independent runs, each with at most that probability; δ = 0.9. Low power. "
+        f"What runs draw: χ² and z tests against the rules of the domains, level {LEVEL:g} together.",
         check=check_C1,
         mutants={
             "radii a thirtieth": wrong.radii(bernstein=wrong.shrunk(1 / 30)),
             "a hundredth of the radius for transitions": wrong.radii(p_ends=wrong.thin),
+            "outcomes are drawn with thresholds of 0.999": wrong_domains.drawing(wrong_domains.lower_thresholds),
+            "compiled runs compare with thresholds of 0.999": wrong_domains.drawing_compiled(
+                wrong_domains.lower_thresholds
+            ),
+            "a draw leads elsewhere than it says": wrong_domains.drawing(wrong_domains.swapped_successors),
+            "rewards are paid as their means": wrong_domains.paid_as_means,
+            "environment and agent share one stream": wrong_domains.one_stream,
+            "Knight Quest: death pays −10": wrong_domains.quest(wrong_domains.lesser_death),
         },
     ),
 )

@@ -150,8 +150,8 @@ CLAIMS = (
         title="The two-state example in closed form",
         place="Example 1, Sec. 4",
         statement="The policy (x, y) has gain ½ + x(1 − 3y)/(2(x + y)) and h₂ − h₁ = ½ + (1 − 3y)/(2(x + y)); at x = "
-        "y = 0 the gain is (½, 1), where the gain jumps. Differs from the paper: sp(h) ≤ 1 holds for "
-        "deterministic policies only (x = y = .01: 24.75).",
+        "y = 0 the gain is (½, 1): it jumps there. Differs from the paper: sp(h) ≤ 1 holds for "
+        "deterministic policies only (x = y = 0.01: 24.75).",
         tolerance=f"exact in fractions; {EXACT:g} for evaluate().",
         check=check_E1,
         mutants={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from math import inf, sqrt
 from typing import Any
 
@@ -13,6 +14,7 @@ from spanrl.agents.ucrl import UCRL
 from spanrl.agents.ucrl2 import UCRL2
 from spanrl.envs.env import Env
 from spanrl.models.bounded import BoundedMDP
+from spanrl.models.info import ProblemInfo
 from spanrl.models.mdp import MDP
 from spanrl.paper import mutants, oracles
 from spanrl.paper import mutants_learning as wrong
@@ -79,6 +81,7 @@ def check_C2(system: System, scale: Scale) -> Outcome:
     rng, ledger = generator("C2"), Ledger()
     names = ("three-state", "three-state[delta=0]", "two-state", "riverswim[n_states=3]")
     places = [system.make(name) for name in names]
+    _check_options(system, ledger, ProblemInfo.from_mdp(places[0].mdp, 100))
     for seed in range(max(1, scale.instances // 20)):
         for env in (places[0], random_env(rng)):
             for factor in (0.2, 1.5):  # the first makes η_k the smallest radius
@@ -93,6 +96,26 @@ def check_C2(system: System, scale: Scale) -> Outcome:
             _audit(system, ledger, env, SCAL(h / 2, p_scale=0.05, r_scale=0.02), -inf, seed)
     needs = ("episodes with M in the set", "choices compared", "mixtures compared", "perturbed episodes, η_k a radius")
     return ledger.outcome(needs=needs)
+
+
+def _check_options(system: System, ledger: Ledger, info: ProblemInfo) -> None:
+    """Require that a learner goes by the options of its agent."""
+    agents = (
+        SCAL(3.0, 0.2, 0.3, 0.4, policy="greedy"),
+        SCAL(2.0, "rsqrt", 0.5, 0.6, best_of_both=True),
+        SCAL(1.0, perturb=True, warm_start=False),
+        UCRL(0.2, 0.3, 0.4, warm_start=False),
+        UCRL2(0.2),
+    )
+    for agent in agents:
+        asked = dataclasses.asdict(agent)
+        rules = system.start(agent, info, 0).rules
+        region = dataclasses.asdict(rules.region)
+        ledger.true("options: δ and α", all(asked[name] == value for name, value in region.items()))
+        ledger.true("options: span bound", rules.span_bound == asked.get("span_bound", inf))
+        ledger.true("options: policy", rules.mixture == (asked.get("policy", "mixture") == "mixture"))
+        flags = ("perturb", "best_of_both", "warm_start")
+        ledger.true("options: flags", all(getattr(rules, name) == asked[name] for name in flags if name in asked))
 
 
 def _audit(system: System, ledger: Ledger, env: Env, agent: Agent, g: float, seed: int) -> None:
@@ -140,7 +163,7 @@ CLAIMS = (
     Claim(
         id="C2",
         title="Optimism, and the policy that SCAL plays",
-        place="Sec. 6, Fig. 1; App. F; Thm. 11",
+        place="Fig. 1, Sec. 3; Sec. 6; App. F; Thm. 11",
         statement="Where M ∈ M_k and sp(h*) ≤ c, the upper end of the gain bracket is at least g* (with perturbation: g* − ηc). The "
         "bracket is [min, max] of T_c v − v on the augmented set, and the policy played is G_c v there.",
         tolerance=f"{EXACT:g} absolute; actions within {CLEAR:g} of each other are ties and excepted.",
@@ -156,6 +179,8 @@ CLAIMS = (
             "the two weights of the mixture are swapped": wrong.radii(play=wrong.swapped),
             "greedy in truncated states": wrong.planning(mutants.solve_with(policy="greedy")),
             "stops at a bracket 5 times too wide": wrong.planning(wrong.impatient(5.0)),
+            "SCAL mixes where greedy actions are asked for": wrong.starting(wrong.always_mixing),
+            "agents forget α_r": wrong.starting(wrong.without_reward_scale),
         },
     ),
 )

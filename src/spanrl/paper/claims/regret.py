@@ -21,7 +21,7 @@ from spanrl.paper.claims.base import EXACT, Claim, Ledger, Outcome, Scale
 from spanrl.paper.claims.confidence import LEVEL, RADII, random_env
 from spanrl.paper.claims.optimism import optimum
 from spanrl.paper.instances import generator
-from spanrl.paper.oracles import finite
+from spanrl.paper.oracles import finite, span
 from spanrl.paper.replay import Moment, replay, run, sizes
 from spanrl.paper.system import System
 
@@ -36,6 +36,12 @@ POINTS = (
 """(T, S, A, Γ, c, δ, r_max) at which the formula is compared; the last has T < SA."""
 
 DELTA = 0.05
+
+BY_HAND = 3000
+"""Steps of the runs by hand."""
+
+RECORDED = 1e-6
+"""Allowed distance of recorded sums of rewards: the oracle knows g* to 1e-11."""
 
 
 def worst_loss(mdp: MDP, g: float) -> float:
@@ -155,7 +161,7 @@ def check_R6(system: System, scale: Scale) -> Outcome:
     ledger = Ledger()
     for env, agent, seed in driven(system, scale, "R6"):
         starts = []
-        for moment in replay(system, env, agent, horizon=3000, seed=seed):
+        for moment in replay(system, env, agent, horizon=BY_HAND, seed=seed):
             starts.append(moment.t)
             if moment.last is not None:
                 n, visits, about = moment.last
@@ -167,6 +173,7 @@ def check_R6(system: System, scale: Scale) -> Outcome:
                     ledger.true("ν_k = max{1, N_k} for the pair that fired", any(visits[i] == full[i] for i in about))
             if not moment.over:
                 _compare_counts(ledger, moment)
+        _compare_record(system, ledger, env, agent, seed, moment)
         _watch_compiled(system, ledger, env, agent, seed, starts[:-1])
     return ledger.outcome(needs=("episodes that ended", "episodes in which the next action was drawn from two"))
 
@@ -187,7 +194,35 @@ def _watch_compiled(system: System, ledger: Ledger, env: Env, agent: Agent, seed
 
     found = run(system, env, agent, horizon=10**5, seed=seed, watch=watch)
     begun = found.episodes["start"]
-    ledger.true("compiled: the same first episodes as by hand", begun[begun <= 3000].tolist() == starts)
+    ledger.true("compiled: the same first episodes as by hand", begun[begun <= BY_HAND].tolist() == starts)
+
+
+def _compare_record(system: System, ledger: Ledger, env: Env, agent: Agent, seed: int, end: Moment) -> None:
+    """Require that a compiled run records what the run by hand has come to: rewards, regrets, span, and every episode."""
+    told: list[tuple[int, float, float, int, bool]] = []
+
+    def watch(learner: Any) -> None:
+        episode, probs = learner.episode, learner.policy.probs
+        gain = (episode.gain_low + episode.gain_high) / 2
+        told.append((episode.start, gain, span(learner.bias), episode.sweeps, bool(np.isin(probs, (0.0, 1.0)).all())))
+
+    found = run(system, env, agent, horizon=BY_HAND, seed=seed, watch=watch)
+    g = optimum(env.mdp)[0]
+    paid = sum(seen.n * float(seen.mean) for seen in end.seen if seen.n)
+    expected = float(end.n @ env.mdp.reward)
+    ledger.true("recorded: the last time is the horizon", found.t[-1] == BY_HAND)
+    ledger.within("recorded: reward", abs(found.reward[-1] - paid), RECORDED)
+    ledger.within("recorded: regret", abs(found.regret[-1] - (BY_HAND * g - paid)), RECORDED)
+    ledger.within("recorded: pseudo-regret", abs(found.pseudo_regret[-1] - (BY_HAND * g - expected)), RECORDED)
+    ledger.within("recorded: span of the optimistic bias", abs(found.span[-1] - span(end.learner.bias)))
+    ledger.true("recorded: number of episodes", found.n_episodes[-1] == len(told) == end.learner.n_episodes)
+    columns = [found.episodes[name].tolist() for name in ("start", "gain", "span", "sweeps", "deterministic")]
+    rows = list(zip(*columns, strict=True))
+    for row, seen in zip(rows, told, strict=True):
+        ledger.true(
+            "recorded: start, sweeps and determinism of the episodes", row[::3] + row[4:] == seen[::3] + seen[4:]
+        )
+        ledger.within("recorded: gain and span of the episodes", max(abs(row[1] - seen[1]), abs(row[2] - seen[2])))
 
 
 def _compare_counts(ledger: Ledger, moment: Moment) -> None:
@@ -237,18 +272,21 @@ CLAIMS = (
     ),
     Claim(
         id="R6",
-        title="An episode ends when the next pair has been seen as often as before it",
-        place="Fig. 1, Sec. 6",
+        title="An episode ends when its next pair was played in it as often as in all before",
+        place="Fig. 1, Sec. 3",
         statement="In every finished episode ν_k ≤ max{1, N_k} for all pairs, with equality for the pair that was about to be "
-        "played; N_k, t_k and the statistics are those of the steps before t_k. Differs from the paper: its figure prints ≤, its "
-        "proof uses <.",
-        tolerance=f"exact; {RADII:g} for means and variances.",
+        "played; N_k, t_k and the statistics are those of the steps before t_k, and a run records what happened. Differs from "
+        "the paper: its figure prints ≤, its proof uses <.",
+        tolerance=f"exact; {RADII:g} for means and variances; {RECORDED:g} for recorded sums of rewards.",
         check=check_R6,
         mutants={
             "goes on while ν ≤ max{1, N}": wrong.radii(limit=wrong.one_more),
             "stops one visit early": wrong.radii(limit=wrong.one_less),
             "t_k one too small": wrong.radii(first_step=0),
             "counts half of what it sees": wrong.half_counted,
+            "records half of the span": wrong.measured(wrong.half_the_span),
+            "records the regret as the pseudo-regret": wrong.measured(wrong.no_pseudo_regret),
+            "records one sweep an episode": wrong.measured(wrong.no_sweeps),
         },
     ),
 )

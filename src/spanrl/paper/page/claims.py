@@ -7,10 +7,16 @@ from html import escape
 from typing import Any
 
 from spanrl.paper.page.contents import grouped
-from spanrl.paper.page.parts import badge, formula, numbers_table
+from spanrl.paper.page.notation import formula
+from spanrl.paper.page.parts import badge, numbers_table
 from spanrl.report.text import plural
 
 Claims = Mapping[str, Mapping[str, Any]]
+
+_BUTTONS = (
+    '<div class="controls" id="all-numbers" role="group" aria-label="All numbers of the theory" hidden>'
+    '<button type="button" data-do="open">Open all numbers</button><button type="button" data-do="close">Close all</button></div>'
+)
 
 
 def claims_section(claims: Claims) -> str:
@@ -25,7 +31,8 @@ def claims_section(claims: Claims) -> str:
         '<section aria-labelledby="claims">\n<h2 id="claims">Statements of the theory</h2>\n'
         "<p>Exact statements are checked in exact arithmetic or to rounding, general ones on random instances against an oracle that "
         "shares no code with what it checks (a linear programme, enumeration, policy iteration), statistical ones by seeded runs at a "
-        f"stated level.</p>\n{groups}\n</section>"
+        "stated level. Worst excess is by how much an inequality was missed at worst, over all instances; it must stay below the "
+        f"tolerance, and a negative one has room to spare.</p>\n{_BUTTONS}\n{groups}\n</section>"
     )
 
 

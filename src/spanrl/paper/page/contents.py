@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from spanrl.paper.claims import experiments
+from spanrl.paper.page.notation import plain
 from spanrl.paper.page.parts import MARKS, small_mark
 
 GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -19,7 +21,7 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Anchor → title and ids of the claims that are not about an experiment."""
 
-EXPERIMENTS = {"G1": "diameter", "G2": "three-state", "G3": "infinite-diameter", "G4": "knight-quest"}
+EXPERIMENTS = {claim.id: str(claim.experiment) for claim in experiments.CLAIMS}
 """The claims about experiments, and the experiment each is about."""
 
 BEYOND = {
@@ -38,6 +40,14 @@ def grouped(claims: Mapping[str, Any]) -> dict[str, tuple[str, list[str]]]:
     return {key: group for key, group in (groups | {"others": ("Others", rest)}).items() if group[1]}
 
 
+def ordered(claims: Mapping[str, Any]) -> list[str]:
+    """Return the ids in the order of the page: the experiments, then group by group."""
+    return [
+        *(name for name in EXPERIMENTS if name in claims),
+        *(name for _, ids in grouped(claims).values() for name in ids),
+    ]
+
+
 def wide_contents(claims: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the table of contents that stands beside the page on wide screens."""
     return f'<nav class="toc toc-wide" aria-label="Contents">\n<p class="toc-title">Contents</p>\n{_contents(claims)}</nav>'
@@ -50,13 +60,13 @@ def narrow_contents(claims: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _contents(claims: Mapping[str, Mapping[str, Any]]) -> str:
     graphs = _part("domains", "The MDPs", "")
-    experiments = _part("experiments", "Experiments", _claims(claims, [name for name in EXPERIMENTS if name in claims]))
+    tried = _part("experiments", "Experiments", _claims(claims, [name for name in EXPERIMENTS if name in claims]))
     groups = "".join(_part(key, title, _claims(claims, ids)) for key, (title, ids) in grouped(claims).items())
     beyond = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title in BEYOND.items())
     rest = _part("beyond", "Beyond the paper", f'<ul class="toc-list">{beyond}</ul>') + _part(
         "making", "How it was made", ""
     )
-    return f'<ul class="toc-parts">{graphs}{experiments}{groups}{rest}</ul>\n{_legend()}'
+    return f'<ul class="toc-parts">{graphs}{tried}{groups}{rest}</ul>\n{_legend()}'
 
 
 def _part(key: str, title: str, inner: str) -> str:
@@ -69,7 +79,7 @@ def _claims(claims: Mapping[str, Mapping[str, Any]], ids: list[str]) -> str:
 
 
 def _claim(name: str, entry: Mapping[str, Any]) -> str:
-    key, title = escape(name), escape(str(entry["title"]))
+    key, title = escape(name), escape(plain(entry["title"]))
     return f'<li><a href="#claim-{key}" title="{title}">{small_mark(entry)}{key}</a></li>'
 
 

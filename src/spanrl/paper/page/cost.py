@@ -11,23 +11,12 @@ import numpy as np
 from spanrl.axes import BLUE, DARK_GREY
 from spanrl.experiments.statistics import Floats
 from spanrl.paper.curves import Curves, Experiment
+from spanrl.paper.page.findings import microseconds_an_episode, sweeps_an_episode
 from spanrl.paper.page.looks import INK, SHADE, WIDTH, Picture, colour, finished, legend, panels
-from spanrl.report.text import number, runs_per_agent
-
-PLANNED = {
-    "three-state": "three states, D = 200",
-    "infinite-diameter": "three states, D = ∞",
-    "knight-quest": "Knight Quest",
-}
-"""The experiments whose plans are compared, and their names."""
+from spanrl.paper.page.notation import number
+from spanrl.report.text import runs_per_agent
 
 _ROW, _MARGIN = 0.235, 0.75  # inches
-
-
-def pictures(experiments: Mapping[str, Experiment]) -> list[Picture]:
-    """Return these figures for all experiments that are there."""
-    planned = {PLANNED[name]: experiments[name] for name in PLANNED if name in experiments}
-    return ([planning(planned)] if planned else []) + ([time(experiments)] if experiments else [])
 
 
 def planning(found: Mapping[str, Experiment]) -> Picture:
@@ -57,39 +46,29 @@ def planning(found: Mapping[str, Experiment]) -> Picture:
     runs = runs_per_agent(len(group.seeds) for one in found.values() for group in one.groups)
     caption = (
         f"The cost of a plan, by extended value iteration (UCRL) and by ScOpt (SCAL), each on the data of its own runs and from a warm "
-        f"start: sweeps (left) and microseconds (right) an episode, mean and range of {runs}. {_compared(found)}"
+        f"start: sweeps (left) and microseconds (right) an episode, median and range of {runs}. {_compared(found)}"
     )
     return Picture("planning", "The cost of planning an episode", caption, figure)
 
 
-def sweeps_an_episode(group: Curves) -> Floats:
-    """Return the sweeps of a plan, mean over the episodes of a run, [k]."""
-    return group.sweeps / group.n_episodes[:, -1]
-
-
-def microseconds_an_episode(group: Curves) -> Floats:
-    """Return the microseconds of a plan, mean over the episodes of a run, [k]."""
-    return 1e6 * group.planning / group.n_episodes[:, -1]
-
-
 def _dot(ax: Any, at: float, group: Curves, values: Floats) -> None:
-    mean = values.mean().clip(values.min(), values.max())  # rounding takes the mean of equal numbers past them
+    median = np.median(values)
     ax.axhline(at, color=SHADE, linewidth=0.8, zorder=0)
     ax.errorbar(
-        [mean], [at], xerr=[[mean - values.min()], [values.max() - mean]], fmt="D" if group.span_bound == inf else "o",
+        [median], [at], xerr=[[median - values.min()], [values.max() - median]], fmt="D" if group.span_bound == inf else "o",
         color=colour(group.span_bound), ecolor=INK, markersize=6.5, markeredgecolor=INK, markeredgewidth=0.7, elinewidth=1.2, capsize=2.5,
     )  # fmt: skip
 
 
 def _compared(found: Mapping[str, Experiment]) -> str:
-    """Say in a sentence how many sweeps the plans of SCAL take beside those of UCRL."""
+    """Say in a sentence how many sweeps the plans of SCAL take relative to those of UCRL."""
     parts = []
     for place, one in found.items():
         ucrl, *scal = one.agents()
-        ratios = [float(sweeps_an_episode(group).mean() / sweeps_an_episode(ucrl).mean()) for group in scal]
+        ratios = [float(np.median(sweeps_an_episode(group)) / np.median(sweeps_an_episode(ucrl))) for group in scal]
         ends = dict.fromkeys(f"{ratio:.2g}" for ratio in (min(ratios), max(ratios)))
         parts.append(f"{' to '.join(ends)} ({place})")
-    return f"Sweeps of ScOpt beside those of EVI: {', '.join(parts)}."
+    return f"Sweeps of ScOpt relative to those of EVI: {', '.join(parts)}."
 
 
 def time(experiments: Mapping[str, Experiment]) -> Picture:

@@ -10,10 +10,11 @@ from spanrl.envs.registry import make
 from spanrl.models.solution import Analysis
 from spanrl.paper.page.graphs import mdp_graph
 from spanrl.paper.page.knight import knight_figure
-from spanrl.paper.page.parts import formula, guarded
+from spanrl.paper.page.notation import formula, number, plain
+from spanrl.paper.page.parts import guarded
 from spanrl.paper.page.wording import value
 from spanrl.planning.analyse import analyse
-from spanrl.report.text import UNKNOWN, number
+from spanrl.report.text import UNKNOWN
 
 
 class Domain(NamedTuple):
@@ -94,7 +95,8 @@ def _graph(domain: Domain) -> str:
     facts = analyse(env.mdp)
     links = ", ".join(f'<a href="#claim-{claim}">{claim}</a>' for claim in domain.claims)
     return (
-        f'<figure class="graph">{mdp_graph(env, caption=domain.title, policy=facts.policy)}\n<figcaption><h3>{formula(domain.title)}</h3>\n'
+        f'<figure class="graph">{mdp_graph(env, caption=plain(domain.title), policy=facts.policy)}\n'
+        f"<figcaption><h3>{formula(domain.title)}</h3>\n"
         f"<p>{formula(domain.sentence)}</p>\n{_constants(facts)}\n"
         f'<p class="id"><code>{escape(domain.env)}</code> · in {links}</p></figcaption></figure>'
     )

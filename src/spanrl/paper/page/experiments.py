@@ -8,14 +8,16 @@ from html import escape
 from math import isinf, isnan
 from typing import Any
 
-from spanrl.paper.claims.experiments import LEVEL as LEVEL_OF_ORDER
-from spanrl.paper.claims.experiments import SIGNIFICANT, diameter_of
+from spanrl.paper.claims import comparing
+from spanrl.paper.claims.comparing import diameter_of
 from spanrl.paper.curves import Curves, Experiment
 from spanrl.paper.page.claims import claim_body, claim_head
 from spanrl.paper.page.contents import EXPERIMENTS
 from spanrl.paper.page.findings import ABOVE, BELOW, Final, OverTime, finals, over_time
-from spanrl.paper.page.parts import Drawn, cards, empty, estimate, guarded, p_text, power, table
-from spanrl.report.text import LEVEL, UNKNOWN, number, runs_per_agent
+from spanrl.paper.page.notation import estimate, number, p_text, power
+from spanrl.paper.page.parts import Figures, cards, empty, guarded, table
+from spanrl.paper.page.sentences import sentences
+from spanrl.report.text import LEVEL, UNKNOWN, runs_per_agent
 
 FIGURES = {
     "G1": ("diameter",),
@@ -29,9 +31,25 @@ MANY = 10
 
 SIGNS = {BELOW: "▼", ABOVE: "▲", "": ""}
 
+NOTE = (
+    "p is that of the paired t-test against UCRL, corrected by Holm’s method: * below 0.05, ** below 0.01, *** below 0.001. The slope is "
+    "that of the mean pseudo-regret against t over the last decade and a half, both logarithmic."
+)
+
 AGENT_HEADERS = (
-    "Agent", "Runs", f"Regret [{LEVEL}]", f"Pseudo-regret [{LEVEL}]", "Beside UCRL", f"Less UCRL [{LEVEL}]", "p (Holm)", "Log-log slope",
-)  # fmt: skip
+    "Agent",
+    "Runs",
+    f"Regret [{LEVEL}]",
+    f"Pseudo-regret [{LEVEL}]",
+    "Relative to UCRL",
+    f"Difference to UCRL [{LEVEL}]",
+    "p (Holm)",
+    "Log-log slope",
+)
+TIME_CAPTION = (
+    "Mean pseudo-regret over time; ▼ significantly below UCRL, ▲ significantly above it "
+    f"(level {comparing.SIGNIFICANT:g})."
+)
 DIAMETER_HEADERS = (
     "D = 1/δ",
     "Runs",
@@ -43,7 +61,7 @@ DIAMETER_HEADERS = (
 
 
 def experiments_section(
-    claims: Mapping[str, Mapping[str, Any]], experiments: Mapping[str, Experiment], drawn: Mapping[str, Drawn]
+    claims: Mapping[str, Mapping[str, Any]], experiments: Mapping[str, Experiment], drawn: Figures
 ) -> str:
     """Return the experiments of the paper, each whether it was run or not."""
     inner = "\n".join(
@@ -59,7 +77,7 @@ def experiments_section(
     )
 
 
-def _experiment(name: str, entry: Mapping[str, Any], found: Experiment | None, drawn: Mapping[str, Drawn]) -> str:
+def _experiment(name: str, entry: Mapping[str, Any], found: Experiment | None, drawn: Figures) -> str:
     remedy = f"Run <code>spanrl reproduce --only {escape(name)}</code> with the same scale and folder to fill it."
     shown = cards(drawn, *FIGURES[name])
     if found is None:
@@ -108,7 +126,8 @@ def agent_tables(found: Experiment) -> str:
     if reference(agents) is None or len(agents) == 1:
         return out
     told = over_time(agents)
-    return f"{out}\n{_slope_note()}\n{_time_table(told)}\n<p>{escape(order_sentence(told))}</p>\n<p>{escape(comparison_sentence(told))}</p>"
+    said = "\n".join(f"<p>{escape(one)}</p>" for one in sentences(found.name, told))
+    return f'{out}\n<p class="note">{NOTE}</p>\n{_time_table(told)}\n{said}'
 
 
 def reference(agents: Sequence[Curves]) -> Curves | None:
@@ -119,16 +138,16 @@ def reference(agents: Sequence[Curves]) -> Curves | None:
 def agent_row(row: Final) -> list[str]:
     """Return the cells of an agent."""
     is_ucrl = isinf(row.span_bound)
-    compared = ["", "", ""] if is_ucrl else [beside(row.ratio), estimate(row.difference), escape(p_text(row.p_value))]
+    compared = ["", "", ""] if is_ucrl else [relative(row.ratio), estimate(row.difference), escape(p_text(row.p_value))]
     return [
         escape(row.name), f"{row.n:,}", estimate(row.regret), estimate(row.pseudo_regret), *compared, number(round(row.slope, 3)),
     ]  # fmt: skip
 
 
-def beside(ratio: float) -> str:
-    """Write a regret beside that of UCRL.
+def relative(ratio: float) -> str:
+    """Write a regret relative to that of UCRL.
 
-    >>> beside(0.25), beside(14.14), beside(float("nan"))
+    >>> relative(0.25), relative(14.14), relative(float("nan"))
     ('25.0\\xa0%', '14.14 times', '–')
     """
     if isnan(ratio):
@@ -136,22 +155,12 @@ def beside(ratio: float) -> str:
     return f"{100 * ratio:.1f}\u00a0%" if ratio < MANY else f"{number(ratio)} times"
 
 
-def _slope_note() -> str:
-    return (
-        '<p class="note">p is that of the paired t-test against UCRL, corrected by Holm’s method. * below 0.05, ** below 0.01, *** below '
-        "0.001. The slope is that of the mean pseudo-regret against t over the last decade and a half, both logarithmic.</p>"
-    )
-
-
 def _time_table(told: OverTime) -> str:
     rows = [
         [escape(name), *(_marked(mean, mark) for mean, mark in zip(means, marks, strict=True))]
         for name, means, marks in zip(told.names, told.means, told.marks, strict=True)
     ]
-    caption = (
-        f"Mean pseudo-regret over time; ▼ significantly below UCRL, ▲ significantly above it (level {SIGNIFICANT:g})."
-    )
-    return table(["Agent", *(f"t = {power(t)}" for t in told.times)], rows, caption)
+    return table(["Agent", *(f"t = {power(t)}" for t in told.times)], rows, TIME_CAPTION)
 
 
 def _marked(mean: float, mark: str) -> str:
@@ -159,70 +168,6 @@ def _marked(mean: float, mark: str) -> str:
         f' <span class="{mark}" role="img" aria-label="significantly {mark} UCRL">{SIGNS[mark]}</span>' if mark else ""
     )
     return number(mean) + (sign or '<span class="no-sign"></span>')
-
-
-def order_sentence(told: OverTime) -> str:
-    """Say at which times the order in c (smaller bound, smaller regret) is contradicted."""
-    if len(told.names) < 3:
-        return "With a single bound there is no order in c to look at."
-    if not told.disordered:
-        return (
-            "Smaller c, smaller regret: at none of these times does a larger c have significantly less regret than the next smaller "
-            f"one (level {LEVEL_OF_ORDER:g})."
-        )
-    return (
-        f"Smaller c, smaller regret: this does not hold at {listed(told.disordered)}, where some larger c has significantly less regret "
-        f"than the next smaller one (level {LEVEL_OF_ORDER:g})."
-    )
-
-
-def comparison_sentence(told: OverTime) -> str:
-    """Say for every bound at which times SCAL is below UCRL, and where it is above; bounds of which the same is true stand together."""
-    bounds = dict(zip(told.names, told.bounds, strict=True))
-    said = [f"SCAL is significantly below UCRL {_by_bound(told, bounds, BELOW)}."]
-    if any(ABOVE in marks for marks in told.marks):
-        said.append(f"It is significantly above UCRL {_by_bound(told, bounds, ABOVE)}.")
-    return " ".join([*said, "Elsewhere the runs do not tell the two apart."])
-
-
-def _by_bound(told: OverTime, bounds: Mapping[str, float], mark: str) -> str:
-    together: dict[str, list[str]] = {}
-    for name in told.names[1:]:
-        together.setdefault(spell(told.at(name, mark), told.times), []).append(f"{bounds[name]:g}")
-    return "; ".join(f"{when} with c = {joined(them)}" for when, them in together.items())
-
-
-def spell(times: Sequence[int], among: Sequence[int]) -> str:
-    """Say at which times, among those looked at.
-
-    >>> spell([100, 1000], [10, 100, 1000]), spell([], [10]), spell([10], [10]), spell([10], [10, 100])
-    ('from t = 100 on', 'at no t', 'at every t', 'at t = 10')
-    """
-    if not times:
-        return "at no t"
-    if len(times) == len(among):
-        return "at every t"
-    if len(times) > 1 and list(times) == list(among)[-len(times) :]:
-        return f"from t = {power(times[0])} on"
-    return f"at {listed(times)}"
-
-
-def listed(times: Iterable[int]) -> str:
-    """Write times one after the other.
-
-    >>> listed([1000, 10000, 100000])
-    't = 10³, 10⁴ and 10⁵'
-    """
-    return f"t = {joined([power(t) for t in times])}"
-
-
-def joined(words: Sequence[str]) -> str:
-    """Write words one after the other.
-
-    >>> joined(["2", "5", "10"])
-    '2, 5 and 10'
-    """
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _runs(groups: Iterable[Curves]) -> str:

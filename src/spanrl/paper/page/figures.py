@@ -5,7 +5,8 @@ As in the paper, curves show the regret with the noise of the rewards in it, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -13,29 +14,42 @@ import numpy as np
 
 from spanrl.axes import BLUE
 from spanrl.experiments.statistics import mean_interval
-from spanrl.paper.claims.experiments import diameter_of, fit_line, late_slope
-from spanrl.paper.curves import Curves, Experiment
-from spanrl.paper.page import beyond, cost
-from spanrl.paper.page.looks import INK, Picture, draw, evenly, finished, legend, panels, positive_floor, powers
+from spanrl.paper.claims.comparing import diameter_of, fit_line, late_slope
+from spanrl.paper.curves import Curves, Experiment, merged
+from spanrl.paper.page import beyond_figures, cost
+from spanrl.paper.page.looks import INK, Picture, draw, evenly, finished, legend, panels, positive_floor
+from spanrl.paper.page.notation import large
+from spanrl.paper.page.places import PLACES, SWEPT, sweep_of
 from spanrl.report.text import LEVEL, plural, runs_per_agent
 
-__all__ = ["Picture", "pictures"]
+Maker = Callable[[], Picture | None]
+"""Draws a figure; None where there is too little to draw."""
 
 _LABELS = {"regret": "regret", "span": "span of the optimistic bias"}
 _LEGEND_COLUMNS = 4
 
 
-def pictures(experiments: Mapping[str, Experiment]) -> list[Picture]:
-    """Return the figures of all experiments that are there, in the order of the page."""
-    found = []
-    if "diameter" in experiments:
-        found.append(diameter(experiments["diameter"]))
+def makers(experiments: Mapping[str, Experiment]) -> dict[str, Maker]:
+    """Return name → what draws the figure, for all experiments that are there, in the order of the page."""
+    found: dict[str, Maker] = {}
+    if one := experiments.get("diameter"):
+        found["diameter"] = partial(diameter, one)
     for name in ("three-state", "infinite-diameter"):
-        if name in experiments:
-            found += [three_states(experiments[name]), three_states(experiments[name], scal_alone=True)]
-    if "knight-quest" in experiments:
-        found.append(knight_quest(experiments["knight-quest"]))
-    return found + beyond.pictures(experiments) + cost.pictures(experiments)
+        if one := experiments.get(name):
+            found[name] = partial(three_states, one)
+            found[f"{name}-scal"] = partial(three_states, one, scal_alone=True)
+    if one := experiments.get("knight-quest"):
+        found["knight-quest"] = partial(knight_quest, one)
+    if one := experiments.get("three-state"):
+        found["bound"] = partial(beyond_figures.bound, one)
+    for name in SWEPT:
+        if {name, sweep_of(name)} <= experiments.keys():
+            found[f"sweep-{name}"] = partial(beyond_figures.sweep, merged(experiments, name, sweep_of(name)))
+    if planned := {place: experiments[name] for name, place in PLACES.items() if name in experiments}:
+        found["planning"] = partial(cost.planning, planned)
+    if experiments:
+        found["time"] = partial(cost.time, experiments)
+    return found
 
 
 def diameter(found: Experiment) -> Picture:
@@ -57,10 +71,10 @@ def diameter(found: Experiment) -> Picture:
     )  # fmt: skip
     ax.set_xlim(0, line[-1])
     ax.set_ylim(bottom=1.3 * min(0.0, *np.nan_to_num(low)))
-    finished(ax, "diameter D = 1/δ", f"regret at T = {powers(found.horizon)}")
+    finished(ax, "diameter D = 1/δ", f"regret at T = {large(found.horizon)}")
     ax.legend(loc="upper left", frameon=False)
     caption = (
-        f"Regret of UCRL on the three-state domain at T = {powers(found.horizon)} for {len(x)} values of δ: means of "
+        f"Regret of UCRL on the three-state domain at T = {large(found.horizon)} for {len(x)} values of δ: means of "
         f"{plural(len(found.groups[0].seeds), 'run')} with {LEVEL} intervals, the noise of the rewards included. The line "
         f"through the means rises by {slope:,.0f} a unit of 1/δ (R² = {r_squared:.3f}), though sp(h*) stays near 1."
     )
@@ -77,7 +91,7 @@ def three_states(found: Experiment, *, scal_alone: bool = False) -> Picture:
         left.set_yscale("log")
         positive_floor(left, [line.get_ydata() for line in left.lines])
         left.set_ylim(top=2 * ucrl.span.max())
-    place = "Three states, D = ∞" if is_infinite else f"Three states, D = {diameter_of(ucrl.env):g}"
+    place = PLACES[found.name]
     what = f"Span of the optimistic bias (left) and regret (right) {_setting(found, shown)}. "
     if scal_alone:
         what += f"The same without UCRL: at T the regret lies between {_least_and_most(scal)}."
@@ -89,7 +103,7 @@ def three_states(found: Experiment, *, scal_alone: bool = False) -> Picture:
     else:
         what += (
             f"At T the regret of UCRL is {_final(ucrl)}, that of SCAL lies between {_least_and_most(scal)}; the span of UCRL's bias "
-            f"reaches {ucrl.span.max():.3g}, early on."
+            f"reaches {ucrl.span.max():.3g} in single runs, early on."
         )
     name, title = (
         (f"{found.name}-scal", f"{place}: SCAL alone") if scal_alone else (found.name, f"{place}: SCAL and UCRL")
@@ -107,7 +121,7 @@ def knight_quest(found: Experiment) -> Picture:
     ).replace("%", "\u00a0%")
     caption = (
         f"Regret (left) and span of the optimistic bias (right) {_setting(found, shown)}. The regret of UCRL at T is "
-        f"{_final(ucrl)}; that of SCAL beside it: {shares}."
+        f"{_final(ucrl)}; that of SCAL relative to it: {shares}."
     )
     return Picture("knight-quest", "Knight Quest: SCAL and UCRL", caption, figure)
 
@@ -128,11 +142,11 @@ def _over_time(found: Experiment, shown: Sequence[Curves], values: tuple[str, st
 
 def _setting(found: Experiment, shown: Sequence[Curves]) -> str:
     runs = runs_per_agent(len(group.seeds) for group in shown)
-    return f"over T = {powers(found.horizon)} steps: means of {runs} with {LEVEL} intervals, the noise of the rewards included"
+    return f"over T = {large(found.horizon)} steps: means of {runs} with {LEVEL} intervals, the noise of the rewards included"
 
 
 def _final(group: Curves) -> str:
-    return powers(float(group.regret[:, -1].mean()))
+    return large(float(group.regret[:, -1].mean()))
 
 
 def _least_and_most(groups: Sequence[Curves]) -> str:

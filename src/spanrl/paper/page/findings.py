@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import nan
 
 import numpy as np
 
 from spanrl.experiments.statistics import Difference, Floats, mean_interval, paired_difference
-from spanrl.paper.claims.experiments import LEVEL, SIGNIFICANT, late_slope
+from spanrl.paper.claims.comparing import ROUNDING, SIGNIFICANT, late_slope, unordered_times
 from spanrl.paper.curves import Curves, Experiment
 from spanrl.report.standings import Estimate, holm
 
@@ -28,7 +27,7 @@ NO_ESTIMATE = Estimate()
 
 @dataclass(frozen=True)
 class Final:
-    """One agent at its horizon ``t``; ratio, difference and p are those of the pseudo-regret beside UCRL's at the same time."""
+    """One agent at its horizon ``t``; ratio, difference and p are those of the pseudo-regret against UCRL's at the same time."""
 
     name: str
     env: str
@@ -45,7 +44,10 @@ class Final:
 
 @dataclass(frozen=True)
 class OverTime:
-    """Mean pseudo-regrets [agent][time], and where each agent is significantly ``below`` or ``above`` UCRL ("" where neither)."""
+    """Mean pseudo-regrets [agent][time], and where each agent is significantly ``below`` or ``above`` UCRL ("" where neither).
+
+    ``disordered`` are the times at which a larger bound has significantly less regret than the next smaller one.
+    """
 
     times: tuple[int, ...]
     names: tuple[str, ...]
@@ -54,22 +56,17 @@ class OverTime:
     marks: tuple[tuple[str, ...], ...]
     disordered: tuple[int, ...]
 
-    def at(self, name: str, mark: str) -> tuple[int, ...]:
-        """Return the times at which an agent has this mark."""
-        marks = self.marks[self.names.index(name)]
-        return tuple(t for t, one in zip(self.times, marks, strict=True) if one == mark)
-
 
 @dataclass(frozen=True)
 class Cost:
-    """What planning cost one agent: episodes a run, sweeps and seconds of planning an episode, its share in the time of a run."""
+    """What planning cost one agent: episodes a run (mean), sweeps and microseconds an episode (medians), share in the time of a run."""
 
     experiment: str
     env: str
     name: str
     episodes: float
     sweeps: float
-    seconds: float
+    microseconds: float
     share: float
 
 
@@ -85,7 +82,8 @@ def finals(groups: Sequence[Curves], ucrl: Curves | None = None) -> list[Final]:
 
 def compared(group: Curves, ucrl: Curves, t: int) -> Difference:
     """Return the difference of the pseudo-regrets at ``t`` on the seeds that both have."""
-    return paired_difference(*_paired(group, ucrl, t))
+    paid = float(np.abs(group.reward[:, _column(group, t)]).max())
+    return paired_difference(*_paired(group, ucrl, t), noise=ROUNDING * paid)
 
 
 def _is_comparable(group: Curves, ucrl: Curves) -> bool:
@@ -103,14 +101,14 @@ def over_time(agents: Sequence[Curves]) -> OverTime:
     """Compare the agents, UCRL first, at 10³, 10⁴, … and the horizon."""
     ucrl, *scal = agents
     times = decades(ucrl)
-    marks = [_marks(scal, ucrl, t) for t in times]
+    marks, unordered = [_marks(scal, ucrl, t) for t in times], unordered_times(scal)
     return OverTime(
         times=times,
         names=tuple(group.name for group in agents),
         bounds=tuple(group.span_bound for group in agents),
         means=tuple(tuple(_mean(group, t) for t in times) for group in agents),
         marks=tuple(tuple(at[group.name] for at in marks) for group in agents),
-        disordered=tuple(t for t in times if _is_disordered(scal, t)),
+        disordered=tuple(t for t in times if t in unordered),
     )
 
 
@@ -135,16 +133,25 @@ def costs(experiments: Mapping[str, Experiment]) -> list[Cost]:
 
 
 def _cost(experiment: str, group: Curves) -> Cost:
-    episodes, busy = group.n_episodes[:, -1], (group.planning + group.simulating).sum()
     return Cost(
         experiment=experiment,
         env=group.env,
         name=group.name,
-        episodes=float(episodes.mean()),
-        sweeps=_over(group.sweeps.sum(), episodes.sum()),
-        seconds=_over(group.planning.sum(), episodes.sum()),
-        share=_over(group.planning.sum(), busy),
+        episodes=float(group.n_episodes[:, -1].mean()),
+        sweeps=float(np.median(sweeps_an_episode(group))),
+        microseconds=float(np.median(microseconds_an_episode(group))),
+        share=_over(group.planning.sum(), (group.planning + group.simulating).sum()),
     )
+
+
+def sweeps_an_episode(group: Curves) -> Floats:
+    """Return the sweeps of a plan, mean over the episodes of a run, [k]."""
+    return group.sweeps / group.n_episodes[:, -1]
+
+
+def microseconds_an_episode(group: Curves) -> Floats:
+    """Return the microseconds of a plan, mean over the episodes of a run, [k]; take the median: the first run of a worker loads kernels."""
+    return 1e6 * group.planning / group.n_episodes[:, -1]
 
 
 def _final(group: Curves, ucrl: Curves | None, difference: Difference | None, p_value: float) -> Final:
@@ -157,13 +164,6 @@ def _final(group: Curves, ucrl: Curves | None, difference: Difference | None, p_
     mean, low, high = (float(one[0]) for one in difference[:3])
     ours, theirs = (float(values.mean()) for values in _paired(group, ucrl, row.t))
     return replace(row, ratio=_over(ours, theirs), difference=Estimate(mean, low, high), p_value=p_value)
-
-
-def _is_disordered(scal: Sequence[Curves], t: int) -> bool:
-    """Tell whether some larger bound has significantly less regret than the next smaller one."""
-    found = {str(i): compared(large, small, t) for i, (small, large) in enumerate(pairwise(scal))}
-    p_values = holm({key: float(one.p_value[0]) for key, one in found.items()})
-    return any(one.mean[0] < 0 and p_values[key] < LEVEL for key, one in found.items())
 
 
 def _estimate(values: Floats) -> Estimate:

@@ -6,7 +6,7 @@ A part that cannot be made, because a formula is broken on purpose or a file is 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from html import escape
 from importlib import resources
@@ -14,22 +14,22 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from spanrl import __version__
+from spanrl.paper.page.beyond import beyond_section
 from spanrl.paper.page.claims import claims_section
 from spanrl.paper.page.contents import narrow_contents, wide_contents
 from spanrl.paper.page.domains import domains_section
 from spanrl.paper.page.experiments import experiments_section
-from spanrl.paper.page.extra import beyond_section
 from spanrl.paper.page.making import Spent, making_section
-from spanrl.paper.page.parts import Drawn, badge, formula
+from spanrl.paper.page.notation import formula
+from spanrl.paper.page.parts import Figures, badge
 from spanrl.paper.page.summary import AUTHORS, PAPER, facts, unexpected
-from spanrl.paper.slips import Slip
 from spanrl.report.text import UNKNOWN, plural
 
 if TYPE_CHECKING:
     from spanrl.paper.reproduce import Reproduction
 
 
-def page(found: Reproduction, drawn: Mapping[str, Drawn], slips: Sequence[Slip], time: Spent) -> str:
+def page(found: Reproduction, drawn: Figures, time: Spent) -> str:
     """Return the HTML of the reproduction."""
     experiments = found.experiments
     return Template(_part("spanrl.paper.page", "reproduction.html")).substitute(
@@ -50,7 +50,7 @@ def page(found: Reproduction, drawn: Mapping[str, Drawn], slips: Sequence[Slip],
         domains=domains_section(),
         experiments=experiments_section(found.claims, experiments, drawn),
         claims=claims_section(found.claims),
-        beyond=beyond_section(found.claims, experiments, drawn, slips),
+        beyond=beyond_section(found, drawn),
         making=making_section(found.run, found.scale, time, drawn),
         date=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )

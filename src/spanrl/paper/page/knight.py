@@ -10,7 +10,6 @@ from string import Template
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spanrl.envs import knight_quest as kq
 from spanrl.envs.env import Env
@@ -18,7 +17,6 @@ from spanrl.envs.registry import make
 from spanrl.errors import OptionError
 from spanrl.models.policy import Policy
 from spanrl.paper.page.board import Cell, board, icon, middle
-from spanrl.planning.analyse import analyse
 from spanrl.planning.solve import solve
 from spanrl.report.data import script_json
 
@@ -121,18 +119,10 @@ def _event(before: Frame, action: int, after: Frame) -> str:
     return {kq.COLLECT: "collects gold", kq.BUY_KEY: "buys the key", kq.BUY_ARMOUR: "buys armour"}[action]
 
 
-def knight_facts() -> dict[str, float]:
-    """Return n_states, n_actions, max_support, gain, span and diameter of the game, and the fewest steps of an optimal rescue."""
+def fewest_steps() -> int:
+    """Return how many steps the optimal policy needs to the princess when the dragon is never in the way."""
     env = make("knight-quest")
-    analysis = analyse(env.mdp)
-    names = ("n_states", "n_actions", "max_support", "gain", "span", "diameter")
-    return {name: float(getattr(analysis, name)) for name in names} | {
-        "fewest_steps": float(_fewest_steps(env, optimal_policy(env).actions))
-    }
-
-
-def _fewest_steps(env: Env, actions: NDArray[np.int64]) -> int:
-    """Return how many steps the policy needs to the princess when the dragon is never in the way."""
+    actions = optimal_policy(env).actions
     reached, steps = set(np.flatnonzero(env.mdp.start).tolist()), 1
     while True:
         outcomes = [outcome for s in reached for outcome in env.outcomes(s, int(actions[s]))]
@@ -153,10 +143,16 @@ def knight_figure() -> str:
         steps=first[-1].step,
         cost=-kq.STEP,
         prize=kq.RESCUE,
-        games=frames[-1].game,
+        fewest=", the fewest possible" if first[-1].step == fewest_steps() else "",
+        games=_counted(frames[-1].game),
         last=len(frames) - 1,
         data=script_json(_data(frames)),
     )
+
+
+def _counted(games: int) -> str:
+    word = {1: "One", 2: "Two", 3: "Three"}.get(games, str(games))
+    return f"{word} game{'s' * (games > 1)}"
 
 
 def _data(frames: list[Frame]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.axes import new_figure, power_of_ten, tidy
+from spanrl.axes import new_figure, tidy
 from spanrl.experiments.statistics import Estimate, mean_interval
 from spanrl.paper.curves import Curves
 
@@ -119,14 +119,3 @@ def positive_floor(ax: Any, values: Sequence[NDArray[np.float64]]) -> None:
 def evenly(t: NDArray[np.int64], most: int = 400) -> NDArray[np.int64]:
     """Return indices of at most ``most`` of the times, evenly spread on a linear axis as far as they go, first and last among them."""
     return np.unique(np.searchsorted(t, np.linspace(t[0], t[-1], most)))
-
-
-def powers(value: float) -> str:
-    """Write a large number as a multiple of a power of ten.
-
-    >>> powers(25_000_000), powers(10**7), powers(1500.0), powers(42)
-    ('2.5·10⁷', '10⁷', '1,500', '42')
-    """
-    if value < 1e5:
-        return f"{value:,.4g}" if value < 1e3 else f"{value:,.0f}"
-    return power_of_ten(value)

@@ -8,11 +8,10 @@ from html import escape
 from typing import Any
 
 from spanrl.paper.curves import Experiment
-from spanrl.paper.page.parts import Drawn, cards, table
+from spanrl.paper.page.parts import Figures, cards, table
 from spanrl.report.text import UNKNOWN
 
 PART_HEADERS = ("Part", "Seconds", "Share")
-FIGURES_PART = "figures and pages"
 
 _BESIDE = (
     '<p>Beside this page: <a href="claims.json">claims.json</a>, all verdicts and numbers; <a href="reproduction.md">reproduction.md</a>, '
@@ -20,50 +19,49 @@ _BESIDE = (
 )
 
 
+BUSY_HEADERS = ("Kind", "Core seconds", "Share")
+BUSY_CAPTION = (
+    "The cores’ time over the whole run: planning and simulation as the runs measured them, the claims by the clock. The rest is starting, "
+    "measuring, writing, drawing, and waiting for the last run."
+)
+
+
 @dataclass(frozen=True)
 class Spent:
-    """Seconds by part on the clock, and core seconds of all runs: planning, simulating, and the rest of what the cores could do."""
+    """Seconds by part on the clock, and core seconds by kind: planning, simulation, the claims, and the rest of what the cores could do."""
 
     parts: Mapping[str, float]
-    planning: float
-    simulating: float
-    rest: float
+    busy: Mapping[str, float]
 
     @property
     def total(self) -> float:
         """Seconds on the clock."""
         return sum(self.parts.values())
 
-    @property
-    def busy(self) -> Mapping[str, float]:
-        """Core seconds of the experiments by kind."""
-        return {"planning": self.planning, "simulation": self.simulating, "the rest": self.rest}
-
 
 def spent(run: Mapping[str, Any], experiments: Mapping[str, Experiment], drawing: float) -> Spent:
-    """Add up where the time went; ``drawing`` are the seconds of this page and its figures."""
-    seconds = {str(name): float(value) for name, value in run.get("seconds", {}).items() if name != "pages"}
-    cores = int(run.get("machine", {}).get("cores", 1))
+    """Add up where the time went; ``drawing`` are the seconds of the figures."""
+    parts = {str(name): float(value) for name, value in run.get("seconds", {}).items() if name != "pages"}
+    parts |= {"figures": drawing} if drawing else {}
+    cores = int(run.get("workers", run.get("machine", {}).get("cores", 1)))
     planning, simulating = (
         float(sum(getattr(group, part).sum() for one in experiments.values() for group in one.groups))
         for part in ("planning", "simulating")
     )
-    available = cores * sum(value for name, value in seconds.items() if name.removeprefix("experiment ") in experiments)
-    rest = max(0.0, available - planning - simulating)
-    return Spent(seconds | {FIGURES_PART: drawing}, planning, simulating, rest)
+    busy = {"planning": planning, "simulation": simulating, "claims": cores * parts.get("claims", 0.0)}
+    return Spent(parts, busy | {"the rest": max(0.0, cores * sum(parts.values()) - sum(busy.values()))})
 
 
 def dominates(time: Spent) -> str:
     """Say in one sentence what takes the most time."""
     if not time.total:
         return "No time was measured."
-    part = max(time.parts, key=lambda name: time.parts[name])
-    said = f"Of {duration(time.total)} on the clock, {time.parts[part] / time.total:.0%} went to {_name(part)}, more than to any other part"
-    busy, whole = time.busy, sum(time.busy.values())
-    if whole:
-        kind = max(busy, key=lambda name: busy[name])
-        said += f"; of the cores’ time in the experiments, {busy[kind] / whole:.0%} went to {kind}, more than to anything else"
-    return f"{said}.".replace("%", "\u00a0%")
+    part, kind = (max(found, key=lambda name: found[name]) for found in (time.parts, time.busy))
+    whole = sum(time.busy.values())
+    return (
+        f"Of {duration(time.total)} on the clock, {time.parts[part] / time.total:.0%} went to {_name(part)}, more than to any other part; "
+        f"of the cores’ time, {time.busy[kind] / whole:.0%} went to {_name(kind)}, more than to anything else."
+    ).replace("%", "\u00a0%")
 
 
 def duration(seconds: float) -> str:
@@ -89,9 +87,9 @@ def part_rows(time: Spent) -> list[list[str]]:
 
 
 def busy_rows(time: Spent) -> list[list[str]]:
-    """Return kind, core seconds and share, over all runs of the experiments."""
+    """Return kind, core seconds and share."""
     whole = sum(time.busy.values())
-    return [[name, f"{value:,.1f}", _share(value, whole)] for name, value in time.busy.items()]
+    return [[_name(name), f"{value:,.1f}", _share(value, whole)] for name, value in time.busy.items()]
 
 
 def provenance(run: Mapping[str, Any], scale: str) -> dict[str, str]:
@@ -108,7 +106,7 @@ def provenance(run: Mapping[str, Any], scale: str) -> dict[str, str]:
     }
 
 
-def making_section(run: Mapping[str, Any], scale: str, time: Spent, drawn: Mapping[str, Drawn]) -> str:
+def making_section(run: Mapping[str, Any], scale: str, time: Spent, drawn: Figures) -> str:
     """Return the last section."""
     rows = "".join(
         f'<tr><th scope="row">{escape(key)}</th><td>{escape(value)}</td></tr>'
@@ -116,13 +114,12 @@ def making_section(run: Mapping[str, Any], scale: str, time: Spent, drawn: Mappi
     )
     parts = [[escape(cell) for cell in row] for row in part_rows(time)]
     busy = [[escape(cell) for cell in row] for row in busy_rows(time)]
-    rest = "The cores’ time in the experiments; the rest is starting, measuring, writing, and waiting for the last run."
     return (
         '<section aria-labelledby="making">\n<h2 id="making">How it was made</h2>\n'
         f'<p>This does it again, and goes on where it was stopped:</p>\n<pre tabindex="0"><code>{escape(command(scale))}</code></pre>\n'
         f"<p>{escape(dominates(time))}</p>\n{cards(drawn, 'time')}\n"
         f'<div class="sides">{table(PART_HEADERS, parts, "Seconds on the clock by part of the work.", "finals narrow")}\n'
-        f"{table(('Kind', 'Core seconds', 'Share'), busy, rest, 'finals narrow')}</div>\n"
+        f"{table(BUSY_HEADERS, busy, BUSY_CAPTION, 'finals narrow')}</div>\n"
         f'<div class="scroll" tabindex="0" role="region" aria-label="Machine and versions">'
         f'<table class="plain"><tbody>{rows}</tbody></table></div>\n'
         f"{_BESIDE}\n</section>"
@@ -133,7 +130,7 @@ def _name(part: str) -> str:
     return (
         f"the experiment {part.removeprefix('experiment ')}"
         if part.startswith("experiment ")
-        else {"claims": "the claims"}.get(part, part)
+        else {"claims": "the claims", "figures": "the figures"}.get(part, part)
     )
 
 

@@ -4,76 +4,98 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from html import unescape
+from html import escape
 from typing import TYPE_CHECKING
 
-from spanrl.paper.claims.experiments import SIGNIFICANT, diameter_of
+from spanrl.paper.claims.comparing import diameter_of
 from spanrl.paper.curves import Experiment
-from spanrl.paper.page.contents import EXPERIMENTS
+from spanrl.paper.page.beyond import (
+    BACKUP_HEADERS,
+    COST_HEADERS,
+    NO_SLIPS,
+    SLIPS_INTRO,
+    SWEEP_HEADERS,
+    backup_rows,
+    cost_rows,
+    no_sweep,
+    sweep_row,
+    sweep_rows,
+    sweep_sentence,
+)
+from spanrl.paper.page.contents import BEYOND, EXPERIMENTS, ordered
 from spanrl.paper.page.experiments import (
     AGENT_HEADERS,
     DIAMETER_HEADERS,
     FIGURES,
+    NOTE,
     SIGNS,
+    TIME_CAPTION,
     agent_row,
-    comparison_sentence,
     diameter_row,
-    order_sentence,
     reference,
 )
-from spanrl.paper.page.extra import (
-    BACKUP_HEADERS,
-    COST_HEADERS,
-    PLANNED,
-    SWEEPS,
-    backup_rows,
-    cost_row,
-    sweep_rows,
-    sweep_sentence,
+from spanrl.paper.page.findings import OverTime, finals, over_time
+from spanrl.paper.page.making import (
+    BUSY_CAPTION,
+    BUSY_HEADERS,
+    PART_HEADERS,
+    Spent,
+    busy_rows,
+    command,
+    dominates,
+    part_rows,
+    provenance,
 )
-from spanrl.paper.page.findings import OverTime, costs, finals, over_time
-from spanrl.paper.page.making import PART_HEADERS, Spent, busy_rows, command, dominates, part_rows, provenance
-from spanrl.paper.page.parts import MARKS, Drawn, guarded, power, shown
+from spanrl.paper.page.notation import formula, number, plain, power, shown
+from spanrl.paper.page.parts import MARKS, Drawn, Figures, Undrawn, guarded
+from spanrl.paper.page.places import SWEPT
+from spanrl.paper.page.sentences import sentences
 from spanrl.paper.page.summary import AUTHORS, PAPER, facts, unexpected
 from spanrl.paper.slips import Slip
-from spanrl.report.text import number, one_line, plural
+from spanrl.report.text import plural
 
 if TYPE_CHECKING:
     from spanrl.paper.reproduce import Reproduction
 
 
-def markdown(found: Reproduction, drawn: Mapping[str, Drawn], slips: Sequence[Slip], time: Spent) -> str:
+def markdown(found: Reproduction, drawn: Figures, time: Spent) -> str:
     """Return the text of reproduction.md, GitHub's flavour."""
     parts = [
         f"# The paper, executed\n\n*{PAPER}* by {AUTHORS}, ICML 2018: every claim checked, every figure reproduced, by "
         f"`{command(found.scale)}`.",
-        _table(("Fact", "Value"), facts(found, time).items()),
+        _table(("Fact", "Value"), _texts(facts(found, time))),
         _surprises(found),
         "## Claims",
         _claims(found),
         "## The experiments",
         *(
-            guarded(name, partial(_experiment, name, found, drawn), _plain)
+            guarded(name, partial(_experiment, name, found, drawn), _text)
             for name in EXPERIMENTS
             if name in found.claims
         ),
         "## Beyond the paper",
-        "### Slips of the text",
-        _slips(slips),
-        "### Regret against the bound",
+        f"### {BEYOND['slips']}",
+        _slips(found.slips),
+        f"### {BEYOND['bound']}",
         _figures(drawn, "bound") or "The three-state experiment is not complete here.",
-        "### When c is wrong",
-        guarded("The sweeps", partial(_sweeps, found.experiments, drawn), _plain),
-        "### The cost of planning",
-        guarded("The cost of planning", partial(_planning, found, drawn), _plain),
+        f"### {BEYOND['sweep']}",
+        *(guarded("The sweep", partial(_sweep, name, found, drawn), _text) for name in SWEPT),
+        f"### {BEYOND['planning']}",
+        guarded("The cost of planning", partial(_planning, found, drawn), _text),
         "## How it was made",
-        dominates(time),
+        _text(dominates(time)),
         _figures(drawn, "time"),
+        "Seconds on the clock by part of the work:",
         _table(PART_HEADERS, part_rows(time)),
-        _table(("Kind", "Core seconds", "Share"), busy_rows(time)),
-        _table(("What", "Which"), provenance(found.run, found.scale).items()),
+        _text(BUSY_CAPTION),
+        _table(BUSY_HEADERS, busy_rows(time)),
+        _table(("What", "Which"), _texts(provenance(found.run, found.scale))),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _texts(found: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    return ((key, escape(value)) for key, value in found.items())
 
 
 def _surprises(found: Reproduction) -> str:
@@ -82,34 +104,35 @@ def _surprises(found: Reproduction) -> str:
 
 
 def _claims(found: Reproduction) -> str:
+    claims = {name: found.claims[name] for name in ordered(found.claims)}
     rows = [
         [
-            name,
-            entry["title"],
-            entry["place"],
-            f"{MARKS.get(entry['verdict'], '?')} {entry['verdict']}",
-            entry["expected"],
+            escape(name),
+            formula(entry["title"]),
+            formula(entry["place"]),
+            escape(f"{MARKS.get(entry['verdict'], '?')} {entry['verdict']}"),
+            escape(entry["expected"]),
         ]
-        for name, entry in found.claims.items()
+        for name, entry in claims.items()
     ]
     reasons = [
-        f"{name}, expected to {_verb(entry)}: {one_line(str(entry['reason']))}"
-        for name, entry in found.claims.items()
+        _text(f"{name}, expected to {_verb(entry)}: {entry['reason']}")
+        for name, entry in claims.items()
         if entry.get("reason")
     ]
-    return "\n\n".join([_table(("Id", "Claim", "Place", "Verdict", "Expected"), rows), *map(_plain, reasons)])
+    return "\n\n".join([_table(("Id", "Claim", "Place", "Verdict", "Expected"), rows), *reasons])
 
 
 def _verb(entry: Mapping[str, object]) -> str:
     return {"fails": "fail", "vacuous": "be vacuous"}.get(str(entry["expected"]), str(entry["expected"]))
 
 
-def _experiment(name: str, found: Reproduction, drawn: Mapping[str, Drawn]) -> str:
+def _experiment(name: str, found: Reproduction, drawn: Figures) -> str:
     entry, one = found.claims[name], found.experiments.get(EXPERIMENTS[name])
-    head = f"### {name}. {_plain(entry['title'])}\n\n{_plain(entry['statement'])}\n\n**{entry['verdict']}**, expected: {entry['expected']}."
+    head = f"### {name}. {_text(entry['title'])}\n\n{_text(entry['statement'])}\n\n**{entry['verdict']}**, expected: {entry['expected']}."
     if one is None:
         return f"{head}\n\nThis experiment is not complete here. `spanrl reproduce --only {name}` with the same scale and folder fills it."
-    return "\n\n".join([head, _figures(drawn, *FIGURES[name]), *_tables(name, one)])
+    return "\n\n".join(part for part in (head, _figures(drawn, *FIGURES[name]), *_tables(name, one)) if part)
 
 
 def _tables(name: str, one: Experiment) -> list[str]:
@@ -122,54 +145,45 @@ def _tables(name: str, one: Experiment) -> list[str]:
     if reference(agents) is None or len(agents) == 1:
         return out
     told = over_time(agents)
-    note = (
-        f"Mean pseudo-regret over time; ▼ significantly below UCRL, ▲ significantly above it (level {SIGNIFICANT:g})."
-    )
-    return [*out, note, _over_time(told), order_sentence(told), comparison_sentence(told)]
+    return [*out, _text(NOTE), _text(TIME_CAPTION), _over_time(told), *map(_text, sentences(one.name, told))]
 
 
 def _over_time(told: OverTime) -> str:
     rows = [
-        [name, *(f"{number(mean)} {SIGNS[mark]}" for mean, mark in zip(means, marks, strict=True))]
+        [escape(name), *(f"{number(mean)} {SIGNS[mark]}" for mean, mark in zip(means, marks, strict=True))]
         for name, means, marks in zip(told.names, told.means, told.marks, strict=True)
     ]
     return _table(["Agent", *(f"t = {power(t)}" for t in told.times)], rows)
 
 
 def _slips(slips: Sequence[Slip]) -> str:
-    if not slips:
-        return "The slips of the text could not be measured."
-    rows = [
-        [slip.title, slip.place, slip.printed, slip.found, _some(slip.numbers), "yes" if slip.shown else "no"]
-        for slip in slips
+    return "\n\n".join([SLIPS_INTRO, "\n".join(map(_slip, slips))]) if slips else NO_SLIPS
+
+
+def _slip(slip: Slip) -> str:
+    numbers = "; ".join(f"{name}: {shown(value)}" for name, value in slip.numbers.items())
+    doubt = "" if slip.shown else " Not shown by these numbers."
+    return (
+        f"- **{_text(slip.title)}** ({_text(slip.place)}). Printed: {_text(slip.printed)} Right: {_text(slip.found)} "
+        f"Numbers: {_text(numbers) or 'none'}.{doubt}"
+    )
+
+
+def _sweep(name: str, found: Reproduction, drawn: Figures) -> str:
+    if reason := no_sweep(name, found):
+        return reason
+    rows = sweep_rows(name, found.experiments)
+    parts = [
+        _figures(drawn, f"sweep-{name}"),
+        _text(sweep_sentence(name, rows)),
+        _table(SWEEP_HEADERS, map(sweep_row, rows)),
     ]
-    return _table(("Slip", "Place", "Printed", "Right", "Numbers", "Shown"), rows)
+    return "\n\n".join(part for part in parts if part)
 
 
-def _some(numbers: Mapping[str, object]) -> str:
-    return "; ".join(f"{name}: {shown(value)}" for name, value in numbers.items())
-
-
-def _sweeps(experiments: Mapping[str, Experiment], drawn: Mapping[str, Drawn]) -> str:
-    parts = []
-    for name in SWEEPS:
-        if {name, f"{name}-sweep"} <= experiments.keys():
-            found = sweep_rows(name, experiments)
-            rows = [[(cells := agent_row(row))[0], power(row.t), *cells[1:]] for row in found]
-            parts += [
-                _figures(drawn, f"sweep-{name}"),
-                _plain(sweep_sentence(name, found)),
-                _table(("Agent", "T", *AGENT_HEADERS[1:]), rows),
-            ]
-    return "\n\n".join(part for part in parts if part) or "The sweeps over c are not complete here."
-
-
-def _planning(found: Reproduction, drawn: Mapping[str, Drawn]) -> str:
-    rows = [
-        cost_row(cost)
-        for cost in costs({name: found.experiments[name] for name in PLANNED if name in found.experiments})
-    ]
-    backups = list(backup_rows(found.claims.get("R5", {})))
+def _planning(found: Reproduction, drawn: Figures) -> str:
+    rows = cost_rows(found.experiments)
+    backups = [[escape(where), *cells] for where, *cells in backup_rows(found.claims.get("R5", {}))]
     parts = [
         _figures(drawn, "planning"),
         _table(COST_HEADERS, rows) if rows else "No experiment is complete here.",
@@ -178,31 +192,33 @@ def _planning(found: Reproduction, drawn: Mapping[str, Drawn]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _figures(drawn: Mapping[str, Drawn], *names: str) -> str:
-    found = [drawn[name] for name in names if name in drawn]
-    return "\n\n".join(
-        f"![{_plain(one.title)}](figures/{one.name}.png)\n\n*{_plain(one.title)}.* {_plain(one.caption)}"
-        for one in found
-    )
+def _figures(drawn: Figures, *names: str) -> str:
+    return "\n\n".join(_figure(drawn[name]) for name in names if name in drawn)
 
 
-def _table(headers: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Return a table; the cells may hold the little HTML of the page, which becomes plain text."""
-    head = [_cell(header) for header in headers]
-    lines = [head, ["---"] * len(head), *([_cell(cell) for cell in row] for row in rows)]
+def _figure(one: Drawn | Undrawn) -> str:
+    if isinstance(one, Undrawn):
+        return _text(one.told)
+    title = _text(one.title)
+    return f"![{_text(plain(one.title))}](figures/{one.name}.png)\n\n*{title}.* {_text(one.caption)}"
+
+
+def _table(headers: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table; the cells are HTML, as on the page."""
+    head = [_inert(header) for header in headers]
+    lines = [head, ["---"] * len(head), *([_inert(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cell(value: object) -> str:
-    text = str(value)
-    for tag in ("<small>", "</small>"):
-        text = text.replace(tag, "")
-    return _plain(unescape(text))
+def _text(words: object) -> str:
+    """Return text in which nothing is markup but indices and exponents."""
+    return _inert(formula(words))
 
 
-def _plain(text: object) -> str:
-    """Return text in which nothing is markup: what Markdown or HTML would read is escaped."""
-    out = one_line(str(text))
-    for letter in "\\`*_<>|":
-        out = out.replace(letter, f"\\{letter}")
-    return out.replace("](", "]\\(")  # else a link; intervals stay readable
+def _inert(html: str) -> str:
+    """Return HTML in which nothing is Markdown, readable as it stands where that is safe."""
+    for code, words in {"<small>": "", "</small>": "", "&#x27;": "'", "&quot;": '"'}.items():
+        html = html.replace(code, words)
+    for letter in "\\`*_|~":
+        html = html.replace(letter, f"\\{letter}")
+    return html.replace("](", "]\\(")  # else a link; intervals stay readable

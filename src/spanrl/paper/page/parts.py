@@ -1,23 +1,17 @@
-"""Small parts that every section of the page is made of: tables, verdicts, figures, numbers. What comes from data is escaped here."""
+"""Small parts that every section of the page is made of: tables, verdicts, figures. What comes from data is escaped here."""
 
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import isnan
 from typing import Any
 
-from spanrl.report.standings import Estimate, mark
-from spanrl.report.text import UNKNOWN, interval, number, one_line
+from spanrl.paper.page.notation import formula, plain, shown
+from spanrl.report.text import UNKNOWN, one_line
 
 MARKS = {"holds": "✓", "fails": "✗", "vacuous": "∅", "not-run": "–"}
-
-_INDEX = re.compile(r"_(\{[^{}]+\}|max|min|∞|[A-Za-z0-9]{1,2}[\u0300-\u036f]?)(?![A-Za-z0-9_])")
-_EXPONENT = re.compile(r"\^(\{[^{}]+\}|[A-Za-z0-9π])(?![A-Za-z0-9])")
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -30,19 +24,21 @@ class Drawn:
     svg: bytes
 
 
-def formula(text: object) -> str:
-    """Return text as HTML, escaped, with indices and exponents set as such; names of code keep their underscores.
+@dataclass(frozen=True)
+class Undrawn:
+    """A figure that could not be drawn, and why."""
 
-    >>> formula("T_c v_{n+1} < r_max and span_bound"), formula("sp(h^π)"), formula("L_{G_c v}")
-    ('T<sub>c</sub> v<sub>n+1</sub> &lt; r<sub>max</sub> and span_bound', 'sp(h<sup>π</sup>)', 'L<sub>G<sub>c</sub> v</sub>')
-    """
-    return _set(escape(one_line(str(text))))
+    name: str
+    reason: str
+
+    @property
+    def told(self) -> str:
+        """The sentence that stands in its place."""
+        return f"This figure could not be drawn: {one_line(self.reason)}."
 
 
-def _set(text: str) -> str:
-    """Set indices, also those within an index, and exponents."""
-    lowered = _INDEX.sub(lambda found: f"<sub>{_set(found[1].strip('{}'))}</sub>", text)
-    return _EXPONENT.sub(lambda found: f"<sup>{found[1].strip('{}')}</sup>", lowered)
+Figures = Mapping[str, Drawn | Undrawn]
+"""By their names."""
 
 
 def is_surprise(entry: Mapping[str, Any]) -> bool:
@@ -81,53 +77,6 @@ def small_mark(entry: Mapping[str, Any]) -> str:
     return f'<span class="mark {kind(entry)}" role="img" aria-label="{words}" title="{words}">{sign}</span>'
 
 
-def shown(value: Any) -> str:
-    """Write a value of a claim or slip as plain text: numbers short, lists with commas, ∞ and NaN by name.
-
-    >>> shown([1.0, "inf", "-inf", "nan"]), shown(True), shown(12345), shown("s0; s1")
-    ('1, ∞, −∞, not a number', 'yes', '12,345', 's0; s1')
-    """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return ", ".join(shown(one) for one in value) or UNKNOWN
-    if isinstance(value, int):
-        return f"{value:,}".replace("-", "−")
-    if isinstance(value, float):
-        return "not a number" if isnan(value) else number(value)
-    return {"inf": "∞", "-inf": "−∞", "nan": "not a number"}.get(str(value), one_line(str(value)))
-
-
-def power(t: int) -> str:
-    """Write a time: powers of ten as such.
-
-    >>> power(1000), power(25_000_000), power(400), power(1234567)
-    ('10³', '2.5·10⁷', '400', '1,234,567')
-    """
-    digits = str(t).rstrip("0")
-    if t < 1000 or len(digits) > 3:
-        return f"{t:,}"
-    lead = digits[0] + (f".{digits[1:]}" if digits[1:] else "")
-    exponent = str(len(str(t)) - 1).translate(_SUPERSCRIPTS)
-    return f"10{exponent}" if lead == "1" else f"{lead}·10{exponent}"
-
-
-def estimate(value: Estimate) -> str:
-    """Write a mean with its interval."""
-    return f"{number(value.value)} <small>{interval(value.low, value.high)}</small>"
-
-
-def p_text(p_value: float) -> str:
-    """Write a corrected p-value with its stars.
-
-    >>> p_text(0.0), p_text(0.031), p_text(float("nan"))
-    ('< 0.0001 ***', '0.031 *', '–')
-    """
-    if isnan(p_value):
-        return UNKNOWN
-    return f"{number(round(p_value, 4)) if p_value >= 1e-4 else '< 0.0001'} {mark(p_value)}".rstrip()
-
-
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], caption: str, kind: str = "finals") -> str:
     """Return a table that scrolls inside its box; the first cell of a row is its header. Cells are HTML, the caption is text."""
     head = "".join(f'<th scope="col">{header}</th>' for header in headers)
@@ -136,31 +85,40 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], caption: str, k
         for first, *cells in rows
     )
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table class="{kind}">'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(plain(caption))}"><table class="{kind}">'
         f"<caption><span>{formula(caption)}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>"
     )
 
 
-def numbers_table(numbers: Mapping[str, Any], caption: str) -> str:
+def numbers_table(numbers: Mapping[str, Any], caption: str, kind: str = "") -> str:
     """Return the numbers of a claim or slip as a table of names and values."""
-    rows = [(formula(name), formula(shown(value))) for name, value in numbers.items()]
-    return table(("Number", "Value"), rows, caption, "plain numbers")
+    rows = [(formula(name), _value(value)) for name, value in numbers.items()]
+    return table(("Number", "Value"), rows, caption, f"plain numbers {kind}".rstrip())
+
+
+def _value(value: Any) -> str:
+    """Return a value as HTML; a line may end between the numbers of a list, but not within one."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_value, value)) or UNKNOWN
+    words = formula(shown(value))
+    return words if isinstance(value, str) else f'<span class="one">{words}</span>'
 
 
 def card(drawn: Drawn) -> str:
     """Return a figure on a white card, with its caption and links to the files for print."""
-    data, name = base64.b64encode(drawn.svg).decode("ascii"), escape(drawn.name)
+    data, name, title = base64.b64encode(drawn.svg).decode("ascii"), escape(drawn.name), escape(plain(drawn.title))
     return (
-        f'<figure class="plot" id="figure-{name}"><div class="card">'
-        f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(drawn.caption)}">'
-        f"</div><figcaption><strong>{escape(drawn.title)}.</strong> {escape(drawn.caption)} "
+        f'<figure class="plot" id="figure-{name}"><div class="card" tabindex="0" role="group" aria-label="Figure">'
+        f'<img src="data:image/svg+xml;base64,{data}" alt="{title}" aria-describedby="caption-{name}"></div>'
+        f'<figcaption><strong>{formula(drawn.title)}.</strong> <span id="caption-{name}">{formula(drawn.caption)}</span> '
         f'<span class="files"><a href="figures/{name}.png">PNG</a> <a href="figures/{name}.pdf">PDF</a></span></figcaption></figure>'
     )
 
 
-def cards(drawn: Mapping[str, Drawn], *names: str) -> str:
-    """Return the figures of these names that there are."""
-    return "\n".join(card(drawn[name]) for name in names if name in drawn)
+def cards(drawn: Figures, *names: str) -> str:
+    """Return the figures of these names that there are, and a sentence for those that could not be drawn."""
+    found = [drawn[name] for name in names if name in drawn]
+    return "\n".join(card(one) if isinstance(one, Drawn) else empty(one.told) for one in found)
 
 
 def empty(what: str, remedy: str = "") -> str:

@@ -5,6 +5,26 @@
     if (event.target.closest("a")) folded.open = false;
   });
 
+  const tools = document.getElementById("all-numbers");
+  if (tools) {
+    tools.hidden = false;
+    tools.addEventListener("click", (event) => {
+      const asked = event.target.closest("button")?.dataset.do;
+      if (asked) for (const one of tools.closest("section").querySelectorAll("details.numbers")) one.open = asked === "open";
+    });
+  }
+
+  // Paper cannot be opened: all numbers are printed, and folded again as they were.
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...opened, ...document.querySelectorAll("details:not([open])")];
+    for (const one of opened) one.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const one of opened) one.open = false;
+    opened = [];
+  });
+
   // The contents beside the page show where the reader is.
   const links = new Map([...document.querySelectorAll(".toc-wide a")].map((link) => [link.hash.slice(1), link]));
   const targets = [...links.keys()].map((id) => document.getElementById(id)).filter(Boolean);

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spanrl.paper.page.looks import powers
 from spanrl.paper.page.making import Spent, duration
+from spanrl.paper.page.notation import large
 from spanrl.paper.page.parts import is_surprise
 
 if TYPE_CHECKING:
@@ -41,6 +41,6 @@ def facts(found: Reproduction, time: Spent) -> dict[str, str]:
         "Claims as expected": f"{good} of {looked}",
         **({"Claims not run": str(left)} if left else {}),
         "Runs": f"{n_runs:,}",
-        "Steps simulated": powers(n_steps),
+        "Steps simulated": large(n_steps),
         "Time": duration(time.total),
     }

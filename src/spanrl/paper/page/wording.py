@@ -9,7 +9,8 @@ import numpy as np
 from spanrl.envs.env import BERNOULLI, Env
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
-from spanrl.report.text import number, one_line
+from spanrl.paper.page.notation import number
+from spanrl.report.text import one_line
 
 _SMALL = 12
 _EXACT = 1e-12

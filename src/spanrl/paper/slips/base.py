@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
-from typing import Any
 
 from spanrl.errors import SpanrlError
-from spanrl.paper.claims.base import Number
+from spanrl.paper.claims.base import Number, plain
 
 Finding = tuple[dict[str, Number], bool]
 """The numbers by what they are, and whether they show the slip."""
@@ -44,12 +42,5 @@ class Statement:
             numbers, shown = self.measure()
         except SpanrlError as error:
             numbers, shown = {"error": f"{type(error).__name__}: {error}"}, False
-        plain = {name: _plain(value) for name, value in numbers.items()}
-        return Slip(self.id, self.title, self.place, self.printed, self.found, plain, bool(shown))
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that JSON has: what is not finite becomes text."""
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    return str(float(value)) if isinstance(value, float) and not isfinite(value) else value
+        as_json = {name: plain(value) for name, value in numbers.items()}
+        return Slip(self.id, self.title, self.place, self.printed, self.found, as_json, bool(shown))
