@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -70,12 +71,12 @@ def reproduce(
     except KeyboardInterrupt:
         tell(f"what was done is kept in {target}. The same command goes on.")
         raise
-    _summarise(found, ids)
+    _summarise(found, ids, target)
     if found.surprises or found.problems:
         raise typer.Exit(1)
 
 
-def _summarise(found: Reproduction, ids: list[str]) -> None:
+def _summarise(found: Reproduction, ids: list[str], out: str) -> None:
     asked = [name for name in found.claims if not ids or name in {one.upper() for one in ids}]
     if not Settings.quiet:
         table = new_table("claim", "verdict", "expected", "")
@@ -85,7 +86,7 @@ def _summarise(found: Reproduction, ids: list[str]) -> None:
         show(table)
     print(
         f"{len(asked) - len(found.surprises)} of {len(asked)} verdicts are as expected. "
-        f"{found.dir / 'report.html'} shows them all."
+        f"{Path(out) / 'report.html'} shows them all."
     )
     for name in found.surprises:
         entry = found.claims[name]

@@ -202,7 +202,6 @@ CLAIMS = (
         {
             "SCAL forgets its bound": wrong.playing(wrong.without_any_bound),
             "both use the theory's radii": wrong.playing(wrong.full_radii),
-            "death pays −10": wrong_domains.quest(wrong_domains.lesser_death),
         },
     ),
 )
