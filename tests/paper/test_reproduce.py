@@ -289,7 +289,7 @@ def test_kill_at_any_moment_loses_nothing(tmp_path):
         ]
 
     subprocess.run(command(tmp_path / "whole"), check=True, capture_output=True)
-    for wait in (1.2, 1.6, 2.0, 2.4, 2.8):
+    for wait in (1.3, 1.9, 2.5):
         driver = subprocess.Popen(command(tmp_path / "cut"), start_new_session=True, stdout=subprocess.DEVNULL)
         time.sleep(wait)
         os.killpg(driver.pid, signal.SIGKILL)
