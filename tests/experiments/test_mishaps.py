@@ -27,7 +27,7 @@ from experiment_samples import (
 )
 
 from spanrl.errors import OptionError, RunFileAccessError
-from spanrl.experiments import local
+from spanrl.experiments import process as processes
 from spanrl.experiments.progress import Guarded, Tally
 from spanrl.experiments.run import drive
 from spanrl.experiments.spec import read_spec
@@ -124,10 +124,10 @@ def test_a_line_that_was_cut_is_the_end_of_a_worker(monkeypatch: pytest.MonkeyPa
     code = "import sys; sys.stdin.readline(); print('{\"event\": \"mov', end='', flush=True)"
     real = subprocess.Popen
     monkeypatch.setattr(
-        local.subprocess, "Popen", lambda argv, **options: real([sys.executable, "-c", code], **options)
+        processes.subprocess, "Popen", lambda argv, **options: real([sys.executable, "-c", code], **options)
     )
     inbox: SimpleQueue[Any] = SimpleQueue()
-    process = local._Process({"do": "set"}, inbox)
+    process = processes.Process("no_module", {"do": "set"}, inbox)
     assert inbox.get(timeout=30) == (process, None)
     process.end()
 

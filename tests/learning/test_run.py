@@ -421,13 +421,13 @@ def test_git_hash_of_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
     git(tmp_path, "init", "-q")
-    assert module._git_hash(tmp_path) is None, "nothing is committed yet"
-    module._git_hash.cache_clear()
+    assert module.git_hash(tmp_path) is None, "nothing is committed yet"
+    module.git_hash.cache_clear()
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
     monkeypatch.setenv("GIT_DIR", "/nowhere")
-    assert module._git_hash(tmp_path) == git(tmp_path, f"--git-dir={tmp_path}/.git", "rev-parse", "HEAD")
+    assert module.git_hash(tmp_path) == git(tmp_path, f"--git-dir={tmp_path}/.git", "rev-parse", "HEAD")
     (tmp_path / "inside").mkdir()
-    assert module._git_hash(tmp_path / "inside") is None, "an installed package is no part of the checkout around it"
+    assert module.git_hash(tmp_path / "inside") is None, "an installed package is no part of the checkout around it"
 
 
 def test_git_hash_never_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -435,14 +435,14 @@ def test_git_hash_never_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError("no process is started without .git")
 
     monkeypatch.setattr(subprocess, "run", forbidden)
-    assert module._git_hash(tmp_path / "none") is None
+    assert module.git_hash(tmp_path / "none") is None
 
     def no_git(*_: Any, **__: Any) -> None:
         raise FileNotFoundError("git")
 
     (tmp_path / ".git").touch()
     monkeypatch.setattr(subprocess, "run", no_git)
-    assert module._git_hash(tmp_path) is None
+    assert module.git_hash(tmp_path) is None
 
 
 # --- loading what is no run -----------------------------------------------------------------------------------------

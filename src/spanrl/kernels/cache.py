@@ -29,7 +29,7 @@ def digest_of(*folders: str) -> str:
     """Return a hash of the sources and tables in some folders of the package."""
     digest = hashlib.sha256()
     package, kinds = Path(__file__).parents[1], (".py", ".toml")
-    for source in sorted(path for folder in folders for path in (package / folder).iterdir() if path.suffix in kinds):
+    for source in sorted(path for folder in folders for path in (package / folder).glob("*") if path.suffix in kinds):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
