@@ -132,7 +132,7 @@ def _check(folder: Folder, tasks: Sequence[str], workers: int, told: Told) -> No
     def done(task: str, answer: Answer) -> None:
         if task == SLIPS:
             folder.keep(task, answer.content or {"slips": [], "reason": answer.why}, answer.seconds)
-            told.say(f"the slips of the text are measured  ({answer.seconds:.1f} s)")
+            told.say(f"slips of the text: {answer.why or 'measured'}  ({answer.seconds:.1f} s)")
             told.advance()
         else:
             _keep(
