@@ -2,58 +2,90 @@
 
 from __future__ import annotations
 
-import json
-import platform
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from statistics import median
 from time import perf_counter
+from typing import Any
+
+REPEATS = 5
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The seconds of one candidate, one number a turn."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return median(self.seconds)
+
+    @property
+    def least(self) -> float:
+        return min(self.seconds)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. ``target`` is an upper limit on ``value`` (None: only shown)."""
+    """One line of a table.
+
+    ``target`` is an upper limit on ``value``, or a lower one with ``at_least`` (None: only shown). ``least`` is the smallest of
+    the repeats, in the unit of ``value``. A row that could not be measured has no value and says why in ``note``.
+    """
 
     group: str
     case: str
-    value: float
+    value: float | None
     unit: str
     target: float | None = None
+    at_least: bool = False
+    least: float | None = None
     note: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def met(self) -> bool | None:
-        return None if self.target is None else self.value <= self.target
+        """Whether the target was met; a case that could not be measured has not met its target."""
+        if self.target is None:
+            return None
+        if self.value is None:
+            return False
+        return self.value >= self.target if self.at_least else self.value <= self.target
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"met": self.met}
 
 
-def interleaved(candidates: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Return the median seconds of each candidate over ``repeats`` rounds, after one round to warm up."""
+def interleaved(
+    candidates: Mapping[str, Callable[[], float | None]], repeats: int = REPEATS, warm_up: int = 1
+) -> dict[str, Timing]:
+    """Run the candidates in turns and return their seconds; one that returns a number has timed itself.
+
+    The first ``warm_up`` rounds are not counted.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
-    for turn in range(repeats + 1):
+    for turn in range(warm_up + repeats):
         for name, run in candidates.items():
             start = perf_counter()
-            run()
-            if turn:
-                seconds[name].append(perf_counter() - start)
-    return {name: median(values) for name, values in seconds.items()}
+            own = run()
+            taken = perf_counter() - start if own is None else own
+            if turn >= warm_up:
+                seconds[name].append(taken)
+    return {name: Timing(tuple(values)) for name, values in seconds.items()}
 
 
-def report(rows: list[Row], path: Path) -> int:
-    """Print the table, write it to ``path``, and return how many targets were missed."""
-    width = max(len(row.case) for row in rows)
-    group = ""
-    for row in rows:
-        if row.group != group:
-            group = row.group
-            print(f"\n{group}")
-        goal = "" if row.target is None else f"  target ≤ {row.target:g}: {'met' if row.met else 'MISSED'}"
-        print(f"  {row.case:<{width}}  {row.value:9.3g} {row.unit}{goal}{'  ' + row.note if row.note else ''}")
-    missed = sum(row.met is False for row in rows)
-    print(f"\n{missed} of {sum(row.target is not None for row in rows)} targets missed.")
-    machine = {"machine": platform.machine(), "python": platform.python_version()}
-    path.write_text(
-        json.dumps({"machine": machine, "rows": [asdict(row) | {"met": row.met} for row in rows]}, indent=1) + "\n"
-    )
-    print(f"written to {path}")
-    return missed
+def ratio_row(
+    group: str,
+    case: str,
+    over: Timing,
+    under: Timing,
+    *,
+    target: float | None = None,
+    at_least: bool = False,
+    note: str = "",
+    data: Mapping[str, Any] | None = None,
+) -> Row:
+    """Return the row ``over / under``: the median of the ratios of single turns, and the smallest of them."""
+    ratios = [a / b for a, b in zip(over.seconds, under.seconds, strict=True)]
+    return Row(group, case, median(ratios), "×", target, at_least, min(ratios), note, data or {})
