@@ -15,6 +15,7 @@ an episode over at once. Both see the same numbers in the same order, so both ma
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 from numbers import Integral, Real
@@ -25,15 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.confidence.experience import take_in
+from spanrl.confidence.play import RECORDED, Stage, T
 from spanrl.confidence.regions import Region
 from spanrl.errors import InputError, OptionError
+from spanrl.kernels.desk import new_choice
+from spanrl.kernels.sampling import Sampler
 from spanrl.models.bounded import BoundedMDP
-from spanrl.models.counts import Batch, Counts, Shares
+from spanrl.models.counts import Batch, Counts
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
 from spanrl.planning.extended import ExtendedPlanner, Plan
-
-_COUNTS = ("n", "r_mean", "r_sq", "succ_ptr", "succ", "times")
 
 
 class Episode(NamedTuple):
@@ -70,6 +72,7 @@ class Learner:
         episode: the record of the episode under way; None before the first step.
         plan: the policy of the episode, as pairs and weights.
         seconds: spent planning.
+        phases: seconds spent sampling, counting, building sets, sorting and sweeping, as far as compiled code took part.
     """
 
     def __init__(self, rules: Rules, info: ProblemInfo, rng: np.random.Generator) -> None:
@@ -133,11 +136,44 @@ class Learner:
         if batch is not None:
             take_in(self.counts, batch)
         start = self.t + 1
-        self.plan = plan = self._plan(start)
-        low, high = plan.gain_bounds
-        self.episode = Episode(start, (low + high) / 2, plan.span, plan.sweeps, not plan.mixes, low, high)
-        self.n_episodes += 1
+        self.plan = self._plan(start)
+        self._record(start)
         self.seconds += perf_counter() - begun
+
+    def _record(self, start: int) -> None:
+        """Record the episode of the plan."""
+        assert self.plan is not None
+        low, high = self.plan.gain_bounds
+        self.episode = Episode(
+            start, (low + high) / 2, self.plan.span, self.plan.sweeps, not self.plan.mixes, low, high
+        )
+        self.n_episodes += 1
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Seconds of compiled code by phase."""
+        return dict(zip(("sampling", "counts", "sets", "sorting", "sweeps"), self._planner.clock.tolist(), strict=True))
+
+    @property
+    def plans_compiled(self) -> bool:
+        """Whether compiled code can go on from one episode to the next by itself."""
+        return not (self.rules.perturb or self.rules.best_of_both)
+
+    def play(
+        self, sampler: Sampler, mean: NDArray[np.float64], stage: Stage, limit: int, steps: int
+    ) -> Iterator[Episode]:
+        """Go on in compiled code, as :func:`spanrl.confidence.play.play` says; yield the episodes begun, each with the learner as it was then."""
+        rules, info, planner = self.rules, self.info, self._planner
+        goal = planner.goal(rules.span_bound, rules.mixture, rules.warm_start)
+        choice = new_choice(info.n_states) if self.plan is None else self.plan.choice
+        planner.play(sampler, mean, self.counts, goal, rules.warm_start, choice, stage, limit, steps)
+        for start, low, high, span, sweeps, mixes in stage.records[: stage.where[RECORDED]].tolist():
+            bounds = low + info.r_min, high + info.r_min
+            self.plan = Plan(choice.pairs, choice.weight, bool(mixes), choice.left, bounds, span, int(sweeps))
+            self._record(int(start))
+            assert self.episode is not None
+            yield self.episode
+        self.t = int(stage.where[T])
 
     def get_state(self) -> dict[str, Any]:
         """Return all that the learner knows, as numbers, lists and arrays; its generator is not part of it. Not between act and observe."""
@@ -146,8 +182,7 @@ class Learner:
         state: dict[str, Any] = {
             "t": self.t, "n_episodes": self.n_episodes, "seconds": self.seconds, "by_hand": self._hand is not None,
             "bias": self._planner.bias.copy(), "record": self.episode and list(self.episode),
-            **{name: getattr(counts, name).copy() for name in _COUNTS},
-            **{name: part.copy() for name, part in counts.shares._asdict().items()},
+            **counts.arrays(),
             **{f"seen.{name}": part for name, part in seen._asdict().items()},
         }  # fmt: skip
         if plan is not None:
@@ -160,8 +195,7 @@ class Learner:
         """Go on from where another learner of the same agent and problem was."""
         self.t, self.n_episodes, self.seconds = state["t"], state["n_episodes"], state["seconds"]
         self.episode = state["record"] and Episode(*state["record"])
-        self.counts = counts = Counts(*(state[name] for name in _COUNTS))
-        counts.shares = Shares(*(state[name] for name in Shares._fields))
+        self.counts = Counts.from_arrays(state)
         self._planner.bias[:] = state["bias"]
         seen = (state[f"seen.{name}"].tolist() for name in Batch._fields)
         self._seen = {(pair, reward, succ): times for pair, reward, succ, times in zip(*seen, strict=True)}

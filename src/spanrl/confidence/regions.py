@@ -8,13 +8,13 @@ one is capped at r_max (paper, footnote in Sec. 6), and probabilities in [0, 1];
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.confidence.radii import bernstein_factors, hoeffding, weissman
+from spanrl.kernels.extended import close_box
 from spanrl.kernels.jit import kernel
 from spanrl.kernels.layout import BALL, BOX, FREE
 from spanrl.models.bounded import BoundedMDP
@@ -33,6 +33,19 @@ class Law(NamedTuple):
     r_min: float
     r_max: float
     n_states: int
+
+
+class Rule(NamedTuple):
+    """What a region depends on besides the time, as :func:`law_at` takes it; δ < 0 stands for 1/√t."""
+
+    kind: int
+    delta: float
+    p_scale: float
+    r_scale: float
+    r_min: float
+    r_max: float
+    n_states: int
+    max_actions: int
 
 
 class Ends(NamedTuple):
@@ -60,8 +73,12 @@ class BernsteinBox:
 
     def law(self, t: int, info: ProblemInfo) -> Law:
         """Return the numbers at time t: b = ln(2SAt/δ)."""
-        b = log(2 * info.n_states * info.max_actions * t / level(self.delta, t))
-        return Law(b, b, float(self.p_scale), float(self.r_scale), info.r_min, info.r_max, int(info.n_states))
+        law: Law = law_at(self.rule(info), t)
+        return law
+
+    def rule(self, info: ProblemInfo) -> Rule:
+        """Return what the set depends on besides the time."""
+        return _rule(self.kind, self.delta, self.p_scale, self.r_scale, info)
 
     def bounded(self, counts: Counts, t: int, info: ProblemInfo) -> BoundedMDP:
         """Return the set at time t."""
@@ -83,8 +100,12 @@ class HoeffdingBall:
 
     def law(self, t: int, info: ProblemInfo) -> Law:
         """Return the numbers at time t: ln(2At/δ) for transitions, ln(2SAt/δ) for rewards."""
-        S, A, delta = int(info.n_states), info.max_actions, level(self.delta, t)
-        return Law(log(2 * A * t / delta), log(2 * S * A * t / delta), 1.0, 1.0, info.r_min, info.r_max, S)
+        law: Law = law_at(self.rule(info), t)
+        return law
+
+    def rule(self, info: ProblemInfo) -> Rule:
+        """Return what the set depends on besides the time."""
+        return _rule(self.kind, self.delta, 1.0, 1.0, info)
 
     def bounded(self, counts: Counts, t: int, info: ProblemInfo) -> BoundedMDP:
         """Return the set at time t. A pair never seen has its centre, of no meaning, at state 0 and radius 2."""
@@ -102,9 +123,11 @@ class HoeffdingBall:
 Region = BernsteinBox | HoeffdingBall
 
 
-def level(delta: float | str, t: int) -> float:
-    """Return δ, or with "rsqrt" δ_k = 1/√t_k as the authors' program had it."""
-    return 1.0 / sqrt(t) if isinstance(delta, str) else float(delta)
+def _rule(kind: int, delta: float | str, p_scale: float, r_scale: float, info: ProblemInfo) -> Rule:
+    """Return the rule; δ = "rsqrt" is δ_k = 1/√t_k, as the authors' program had it."""
+    level = -1.0 if isinstance(delta, str) else float(delta)
+    scales = float(p_scale), float(r_scale), float(info.r_min), float(info.r_max)
+    return Rule(kind, level, *scales, int(info.n_states), int(info.max_actions))
 
 
 def new_ends(n_pairs: int, n_listed: int) -> Ends:
@@ -114,40 +137,81 @@ def new_ends(n_pairs: int, n_listed: int) -> Ends:
 
 def _fill_all(kind: int, law: Law, counts: Counts) -> Ends:
     ends = new_ends(counts.n_pairs, counts.succ.size)
-    fill_rows(kind, law, np.arange(counts.n_pairs), counts.n, counts.r_mean, counts.succ_ptr, counts.shares, ends)
+    fill_rows(kind, law, counts.seen, ends)
+    if kind == BOX:
+        close_rows(counts.seen, ends)
     return ends
 
 
 @kernel
-def fill_rows(kind, law, pairs, n, r_mean, succ_ptr, shares, ends):
-    """Write the sets of ``pairs``; a box that allows everything is marked FREE and has no rows. ``law`` comes from the region."""
-    p_log, r_log, p_scale, r_scale, r_min, r_max, S = law
-    low, room, slack, rest, r_low, r_high = ends
-    p_hat, p_error, r_error, inverse = shares
-    p_root, p_linear = bernstein_factors(p_log, p_scale)
-    r_root, r_linear = bernstein_factors(r_log, r_scale)
+def law_at(rule, t):
+    """Return the numbers of a region at time t."""
+    delta = 1.0 / np.sqrt(t) if rule.delta < 0.0 else rule.delta
+    S, A = float(rule.n_states), float(rule.max_actions)
+    r_log = np.log(2.0 * S * A * t / delta)
+    p_log = r_log if rule.kind == BOX else np.log(2.0 * A * t / delta)
+    return Law(p_log, r_log, rule.p_scale, rule.r_scale, rule.r_min, rule.r_max, rule.n_states)
+
+
+@kernel
+def fill_rows(kind, law, seen, ends):
+    """Write the set of every pair but for the slack of boxes. ``law`` comes from the region.
+
+    Loops run over flat arrays: those become vector instructions.
+    """
+    if kind == BALL:
+        _fill_balls(law, seen, ends)
+        return
+    _fill_rewards(seen, *bernstein_factors(law.r_log, law.r_scale), law.r_min, law.r_max, ends)
+    _fill_probabilities(seen, *bernstein_factors(law.p_log, law.p_scale), ends)
+
+
+@kernel
+def _fill_balls(law, seen, ends):
+    n, r_mean, r_min, r_max = seen.n, seen.r_mean, law.r_min, law.r_max
+    for i in range(n.size):
+        if n[i] == 0:
+            ends.slack[i], ends.rest[i], ends.r_low[i], ends.r_high[i] = 1.0, 1.0, r_min, r_max
+            continue
+        radius = hoeffding(n[i], law.r_log, r_max - r_min)
+        ends.r_low[i], ends.r_high[i] = max(r_min, r_mean[i] - radius), min(r_max, r_mean[i] + radius)
+        ends.slack[i] = weissman(n[i], law.n_states, law.p_log) / 2.0
+    for j in range(seen.succ_ptr[-1]):
+        ends.low[j], ends.room[j] = seen.p_hat[j], 0.0
+
+
+@kernel
+def _fill_rewards(seen, root, linear, r_min, r_max, ends):
+    """Write the reward intervals of boxes, capped at [r_min, r_max]."""
+    n, mean, error, inverse, low, high = seen.n, seen.r_mean, seen.r_error, seen.inverse, ends.r_low, ends.r_high
     size = r_max - r_min
-    for i in pairs:
-        N = n[i]
-        if N == 0:
-            slack[i], rest[i], r_low[i], r_high[i] = (FREE if kind == BOX else 1.0), 1.0, r_min, r_max
-            continue
-        radius = r_root * r_error[i] + r_linear * size * inverse[i] if kind == BOX else hoeffding(N, r_log, size)
-        r_low[i], r_high[i] = max(r_min, r_mean[i] - radius), min(r_max, r_mean[i] + radius)
-        first, end = succ_ptr[i], succ_ptr[i + 1]
-        if kind == BALL:
-            slack[i] = weissman(N, S, p_log) / 2.0
-            for j in range(first, end):
-                low[j], room[j] = p_hat[j], 0.0
-            continue
-        unseen = p_linear * inverse[i]  # the radius of a successor never seen; every other one is larger
-        if unseen >= 1.0:
-            slack[i], rest[i] = FREE, 1.0
-            continue
+    for i in range(n.size):
+        end = min(r_max, mean[i] + (root * error[i] + linear * size * inverse[i]))
+        high[i] = end if n[i] > 0 else r_max
+    for i in range(n.size):
+        end = max(r_min, mean[i] - (root * error[i] + linear * size * inverse[i]))
+        low[i] = end if n[i] > 0 else r_min
+
+
+@kernel
+def _fill_probabilities(seen, root, linear, ends):
+    """Write the ends of listed successors, and the interval [0, rest] that those never seen share."""
+    p_hat, error, p_inverse, inverse = seen.p_hat, seen.p_error, seen.p_inverse, seen.inverse
+    low, room, rest = ends.low, ends.room, ends.rest
+    for j in range(seen.succ_ptr[-1]):
+        beta = root * error[j] + linear * p_inverse[j]
+        lower = max(0.0, p_hat[j] - beta)
+        low[j] = lower
+        room[j] = min(1.0, p_hat[j] + beta) - lower
+    for i in range(rest.size):
+        rest[i] = min(1.0, linear * inverse[i])
+
+
+@kernel
+def close_rows(seen, ends):
+    """Write the slack of boxes."""
+    for i in range(seen.n.size):
         total = 0.0
-        for j in range(first, end):
-            beta = p_root * p_error[j] + unseen
-            low[j] = max(0.0, p_hat[j] - beta)
-            room[j] = min(1.0, p_hat[j] + beta) - low[j]
-            total += low[j]
-        slack[i], rest[i] = max(0.0, 1.0 - total), unseen
+        for j in range(seen.succ_ptr[i], seen.succ_ptr[i + 1]):
+            total += ends.low[j]
+        ends.slack[i], ends.rest[i] = close_box(seen.n[i], ends.rest[i], total)

@@ -20,6 +20,12 @@ from spanrl.kernels.order import rank_states, sort_row
 
 
 @kernel
+def pick(condition, i, j):
+    """Return i where the condition holds, else j, by arithmetic: a compiler may make a branch of anything else."""
+    return j ^ ((i ^ j) & (np.uint64(0) - np.uint64(condition)))
+
+
+@kernel
 def box_values(m, reward, sign, ws, pairs, q):
     """Set q(i) = r(i) + sign·max{pᵀw : p in box i}: lower ends first, then the slack to the best states that have room.
 
@@ -51,11 +57,11 @@ def box_values(m, reward, sign, ws, pairs, q):
                 continue
         ws.todo[n_sorted] = i
         n_sorted += 1
-    _sorted_box_values(m, reward, sign, ws, ws.todo[:n_sorted], q)
+    sorted_box_values(m, reward, sign, ws, ws.todo[:n_sorted], q)
 
 
 @kernel
-def _sorted_box_values(m, reward, sign, ws, pairs, q):  # noqa: PLR0912 - calls from this loop would cost more than it does
+def sorted_box_values(m, reward, sign, ws, pairs, q):  # noqa: PLR0912 - calls from this loop would cost more than it does
     """Do what :func:`box_values` does, row by row in the order of the states."""
     succ_ptr, slack, rests = m.succ_ptr, m.slack, m.rest
     keys, prefix, w, rank = ws.keys, ws.prefix, ws.w, ws.rank

@@ -1,4 +1,8 @@
-"""Bring a learner's counts up to date with the experience of an episode."""
+"""Bring a learner's counts up to date with the experience of an episode.
+
+``seen`` is :class:`spanrl.models.counts.Seen`: arrays with room for more successors than are listed; the table of successors is
+``succ[: succ_ptr[-1]]``. New experience is (pair, reward, succ, times), sorted, so that the entries of a pair stand together.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,9 @@ def _find(succ, first, end, s):
 
 
 @kernel
-def add_rewards(pair, reward, times, n, r_mean, r_sq):
-    """Add rewards by Welford's recurrence in blocks, one a pair; see :mod:`spanrl.models.counts`. Entries of a pair stand together."""
+def add_rewards(pair, reward, times, seen):
+    """Add rewards by Welford's recurrence in blocks, one a pair; see :mod:`spanrl.models.counts`."""
+    n, r_mean, r_sq = seen.n, seen.r_mean, seen.r_sq
     first = 0
     while first < pair.size:
         i, nu, total, squares, j = pair[first], 0, 0.0, 0.0, first
@@ -38,69 +43,83 @@ def add_rewards(pair, reward, times, n, r_mean, r_sq):
 
 
 @kernel
-def add_successors(pair, succ_new, times_new, succ_ptr, succ, times):
-    """Add to the counts of successors; return False, with nothing done, where one is not listed."""
-    at = np.empty(pair.size, np.int64)
+def list_successors(pair, succ_new, seen):
+    """List successors that are not listed yet, seen 0 times so far; return how many, or −1, with nothing done, where there is no room."""
+    succ_ptr, succ = seen.succ_ptr, seen.succ
+    at, who, n_new = np.empty(pair.size, np.int64), np.empty(pair.size, np.int64), 0
     for e in range(pair.size):
         end = succ_ptr[pair[e] + 1]
         j = _find(succ, succ_ptr[pair[e]], end, succ_new[e])
-        if j == end or succ[j] != succ_new[e]:
-            return False
-        at[e] = j
-    for e in range(pair.size):
-        times[at[e]] += times_new[e]
-    return True
+        if j < end and succ[j] == succ_new[e]:
+            continue
+        k = n_new  # find its place among the new ones, and whether it is there already, with another reward
+        while k > 0 and (at[k - 1] > j or (pair[who[k - 1]] == pair[e] and succ_new[who[k - 1]] > succ_new[e])):
+            k -= 1
+        if k > 0 and pair[who[k - 1]] == pair[e] and succ_new[who[k - 1]] == succ_new[e]:
+            continue
+        for b in range(n_new, k, -1):
+            at[b], who[b] = at[b - 1], who[b - 1]
+        at[k], who[k] = j, e
+        n_new += 1
+    if n_new == 0:
+        return 0
+    listed = succ_ptr[-1]
+    if listed + n_new > succ.size:
+        return -1
+    _make_gaps(at[:n_new], listed, seen)
+    for k in range(n_new):
+        succ[at[k] + k], seen.times[at[k] + k] = succ_new[who[k]], 0
+    k = 0
+    for i in range(pair[who[0]], succ_ptr.size - 1):
+        while k < n_new and pair[who[k]] <= i:
+            k += 1
+        succ_ptr[i + 1] += k
+    return n_new
 
 
 @kernel
-def update_shares(pair, n, r_sq, succ_ptr, times, shares):
-    """Compute the shares of the pairs that were visited; entries of a pair stand together."""
-    p_hat, p_error, r_error, inverse = shares
+def _make_gaps(at, listed, seen):
+    """Move what stands from at[k] on by k+1 places, from the back."""
+    succ, times, p_hat, p_error, p_inverse = seen.succ, seen.times, seen.p_hat, seen.p_error, seen.p_inverse
+    end = listed
+    for k in range(at.size - 1, -1, -1):
+        shift = k + 1
+        for j in range(end - 1, at[k] - 1, -1):
+            succ[j + shift] = succ[j]
+        for j in range(end - 1, at[k] - 1, -1):
+            times[j + shift] = times[j]
+        for j in range(end - 1, at[k] - 1, -1):
+            p_hat[j + shift] = p_hat[j]
+        for j in range(end - 1, at[k] - 1, -1):
+            p_error[j + shift] = p_error[j]
+        for j in range(end - 1, at[k] - 1, -1):
+            p_inverse[j + shift] = p_inverse[j]
+        end = at[k]
+
+
+@kernel
+def add_successors(pair, succ_new, times_new, seen):
+    """Add to the counts of successors, which must be listed, and compute the shares of the pairs that were visited."""
+    succ_ptr, succ, times, n = seen.succ_ptr, seen.succ, seen.times, seen.n
+    for e in range(pair.size):
+        times[_find(succ, succ_ptr[pair[e]], succ_ptr[pair[e] + 1], succ_new[e])] += times_new[e]
     for e in range(pair.size):
         if e > 0 and pair[e] == pair[e - 1]:
             continue
         i = pair[e]
         N = n[i]
+        seen.inverse[i] = 1 / max(N - 1, 1)
         for j in range(succ_ptr[i], succ_ptr[i + 1]):
             p = times[j] / N
-            p_hat[j], p_error[j] = p, np.sqrt(p * (1 - p) / N)
-        r_error[i] = np.sqrt(r_sq[i] / max(N - 1, 1) / N) if N > 1 else 0.0
-        inverse[i] = 1 / max(N - 1, 1)
+            seen.p_hat[j], seen.p_error[j], seen.p_inverse[j] = p, np.sqrt(p * (1 - p) / N), seen.inverse[i]
+        seen.r_error[i] = np.sqrt(seen.r_sq[i] / max(N - 1, 1) / N) if N > 1 else 0.0
 
 
 @kernel
-def list_successors(pair, succ_new, succ_ptr, succ, times, p_hat, p_error):
-    """Return (succ_ptr, succ, times, p_hat, p_error) with rows for the entries that are not listed yet, seen 0 times so far."""
-    n_pairs = succ_ptr.size - 1
-    ptr, size = np.zeros(n_pairs + 1, np.int64), np.empty(n_pairs, np.int64)
-    for e in range(pair.size):  # entries that are listed, or twice here, leave a gap, which is closed below
-        ptr[pair[e] + 1] += 1
-    for i in range(n_pairs):
-        size[i] = succ_ptr[i + 1] - succ_ptr[i]
-        ptr[i + 1] += ptr[i] + size[i]
-    n = ptr[-1]
-    wide, seen, hat, error = np.empty(n, np.uint32), np.empty(n, np.int64), np.empty(n), np.empty(n)
-    for i in range(n_pairs):
-        shift = ptr[i] - succ_ptr[i]
-        for j in range(succ_ptr[i], succ_ptr[i + 1]):
-            wide[j + shift], seen[j + shift], hat[j + shift], error[j + shift] = succ[j], times[j], p_hat[j], p_error[j]
-    for e in range(pair.size):
-        i = pair[e]
-        first, end = ptr[i], ptr[i] + size[i]
-        j = _find(wide, first, end, succ_new[e])
-        if j < end and wide[j] == succ_new[e]:
-            continue
-        for b in range(end, j, -1):
-            wide[b], seen[b], hat[b], error[b] = wide[b - 1], seen[b - 1], hat[b - 1], error[b - 1]
-        wide[j], seen[j], hat[j], error[j] = succ_new[e], 0, 0.0, 0.0
-        size[i] += 1
-    out = 0
-    for i in range(n_pairs):
-        shift, first = ptr[i] - out, out
-        out += size[i]
-        ptr[i] = first
-        if shift > 0:
-            for j in range(first, out):
-                wide[j], seen[j], hat[j], error[j] = wide[j + shift], seen[j + shift], hat[j + shift], error[j + shift]
-    ptr[n_pairs] = out
-    return ptr, wide[:out].copy(), seen[:out].copy(), hat[:out].copy(), error[:out].copy()
+def add_batch(pair, reward, succ, times, seen):
+    """Take in the experience of an episode; return how many successors are new, or −1, with nothing done, where there is no room for them."""
+    n_new = list_successors(pair, succ, seen)
+    if n_new >= 0:
+        add_rewards(pair, reward, times, seen)
+        add_successors(pair, succ, times, seen)
+    return n_new

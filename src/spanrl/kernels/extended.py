@@ -1,81 +1,233 @@
 """The planner of the learners: T_c v = Γ_c Lv on a set model, from one warm start to the next.
 
-A full sweep evaluates every pair; it alone gives the gain bracket, so it alone can end the iteration. Between two full sweeps the actions
-chosen by the first are frozen and only their pairs are swept (modified policy iteration; nature keeps choosing anew), which costs a
-fraction.
+A sweep over actions gives Lv, and so the gain bracket: it alone can end the iteration. Between two of these the actions chosen by the first are
+frozen (modified policy iteration): in boxes with nature's answer to them (:mod:`spanrl.kernels.frozen`), in balls nature keeps choosing
+anew.
+
+Loops are written without branches where the data would decide them: a wrong guess of the processor costs more than a pair.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from spanrl.kernels.backups import set_values, some_values
+from spanrl.kernels.backups import pick, some_values, sorted_box_values
+from spanrl.kernels.clock import SORTING, now
+from spanrl.kernels.frozen import freeze_box, sweep_frozen
 from spanrl.kernels.iterate import bracket, clip, relax
 from spanrl.kernels.jit import kernel
+from spanrl.kernels.layout import BOX, FREE
 from spanrl.kernels.order import rank_states
 
 RUNNING, CONVERGED, TOO_WIDE = 0, 1, 2
 
 _LOOK = 4  # rounds before the first look at the speed; then at every doubling
 _STALL = 0.9
-_TIE = 1e-10
-_NOISE = 2e-15
-_ROUNDING = 1e-12
+_MARGIN = 1e-9
+_FEW = 3  # actions that change: the policy is nearly found, and its value worth more sweeps
 
 
 @kernel
-def _spread(v):
-    """Return sp(v)."""
+def start_planning(desk, from_bias):
+    """Prepare for a plan: from the last bias, or from 0."""
+    desk.progress[:] = 0.0
+    desk.progress[1], desk.progress[4] = 1.0, _LOOK
+    desk.progress[3] = desk.progress[5] = np.inf
+    desk.rows.lead[:] = -np.inf
+    if not from_bias:
+        desk.v[:] = 0.0
+
+
+@kernel
+def close_box(n, rest, total):
+    """Return (slack, rest) of a box whose lower ends add up to ``total``: FREE where unseen successors may have all of the mass, or if n = 0."""
+    free = (n == 0) | (rest >= 1.0)
+    return FREE if free else max(0.0, 1.0 - total), 1.0 if free else rest
+
+
+@kernel
+def _first_box_sweep(desk, n_visits, q):
+    """Close all boxes, then do what :func:`_box_sweep` does: both walk the rows, so they do it together."""
+    m, ws, reward, rows = desk.m, desk.ws, desk.reward, desk.rows
+    succ_ptr, listed, lows, slack, rests = m.succ_ptr, m.succ, m.low, desk.ends.slack, desk.ends.rest
+    keys, prefix, w, todo, stop, part = ws.keys, ws.prefix, ws.w, ws.todo, rows.stop, rows.part
+    n, one, last = 0, np.uint64(1), keys.size - 1.0
+    for pair in ws.pairs:
+        i = np.uint64(pair)
+        j, end = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one])
+        low, total, best = 0.0, 0.0, -np.inf
+        while j < end:
+            x, p = w[listed[j]], lows[j]
+            low += p
+            total += p * x
+            best = max(best, x)
+            j += one
+        mass, rest = close_box(n_visits[i], rests[i], low)
+        slack[i], rests[i] = mass, rest
+        full = min(np.floor(mass / rest), last)
+        full = full if 0.0 < mass < FREE else 0.0
+        some = 1.0 if mass == FREE else mass - full * rest
+        k = np.uint64(np.int64(full))
+        stop[i], part[i] = np.int64(k), some
+        q[i] = reward[i] + (total + rest * prefix[k] + some * keys[k])
+        todo[n] = pair
+        n += best > keys[k]
+    sorted_box_values(m, reward, 1.0, ws, todo[:n], q)
+
+
+@kernel
+def _box_sweep(desk, pairs, q):
+    """Set q(i) = r(i) + max{pᵀv : p in box i} of ``pairs``, at the values that the workspace is ranked by.
+
+    Most often the slack is spent on unlisted states before a listed successor has its turn: the best of these is then worth no more than
+    the last state that is given any (where it is worth as much, it does not matter who of the two is given it).
+    """
+    m, ws, reward = desk.m, desk.ws, desk.reward
+    succ_ptr, rests, listed, lows = m.succ_ptr, m.rest, m.succ, m.low
+    keys, prefix, w, todo, stop, part = ws.keys, ws.prefix, ws.w, ws.todo, desk.rows.stop, desk.rows.part
+    n, one = 0, np.uint64(1)
+    for pair in pairs:
+        i = np.uint64(pair)
+        j, end, total, best = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one]), 0.0, -np.inf
+        while j < end:
+            x = w[listed[j]]
+            total += lows[j] * x
+            best = max(best, x)
+            j += one
+        k = np.uint64(stop[i])
+        q[i] = reward[i] + (total + rests[i] * prefix[k] + part[i] * keys[k])
+        todo[n] = pair
+        n += best > keys[k]
+    sorted_box_values(m, reward, 1.0, ws, todo[:n], q)
+
+
+@kernel
+def _sweep(desk, n_visits):
+    """Set u = Lv, and ``best`` to pairs that attain it. Pairs that cannot be best are left out."""
+    m, ws, progress = desk.m, desk.ws, desk.progress
+    if progress[2] == 0.0 and m.kind == BOX:
+        _first_box_sweep(desk, n_visits, ws.q)
+    else:
+        pairs = ws.pairs
+        if progress[6] > 0.0:
+            pairs = desk.rows.live[: _remaining(desk.rows, ws.pairs, progress[6])]
+        if m.kind == BOX:
+            _box_sweep(desk, pairs, ws.q)
+        else:
+            some_values(m, desk.reward, 1.0, ws, pairs, ws.q)
+    q, lead, far, u, best, pair_ptr, one = (
+        ws.q,
+        desk.rows.lead,
+        progress[6],
+        desk.u,
+        desk.best,
+        m.pair_ptr,
+        np.uint64(1),
+    )
+    for s in range(u.size):
+        i, end, most = np.uint64(pair_ptr[s]), np.uint64(pair_ptr[s + 1]), -np.inf
+        at = i
+        while i < end:
+            x = q[i]
+            x = x if lead[i] <= far else -np.inf
+            at = pick(x > most, i, at)
+            most = max(most, x)
+            i += one
+        u[s], best[s] = most, np.int64(at)
+
+
+@kernel
+def _remaining(rows, pairs, far):
+    """Write the pairs that can be best once v has gone so far to ``rows.live``; return how many they are."""
+    lead, live, n = rows.lead, rows.live, 0
+    for i in pairs:
+        live[n] = i
+        n += lead[np.uint64(i)] <= far
+    return n
+
+
+@kernel
+def _keep_leads(m, rows, q, best, v, far):
+    """Keep by how much each pair is behind, plus how far v has gone until now, less a margin: it stays behind until v has gone so far.
+
+    The values of pairs that were left out are old; how much they are behind is kept from then.
+    """
+    size, lead, top, pair_ptr, one = 1.0, rows.lead, rows.top, m.pair_ptr, np.uint64(1)
+    for s in range(best.size):
+        top[s] = q[best[s]]
+        size = max(size, abs(top[s]))
+    behind = far - _MARGIN * size
+    for s in range(best.size):
+        i, end = np.uint64(pair_ptr[s]), np.uint64(pair_ptr[s + 1])
+        while i < end:
+            now_behind = (top[s] - q[i]) + behind
+            lead[i] = now_behind if lead[i] <= far else lead[i]
+            i += one
+    rows.v[:] = v
+
+
+@kernel
+def _distance(v, w):
+    """Return sp(v − w)."""
     low, high = np.inf, -np.inf
-    for x in v:
-        low, high = min(low, x), max(high, x)
+    for s in range(v.size):
+        low, high = min(low, v[s] - w[s]), max(high, v[s] - w[s])
     return high - low
 
 
 @kernel
-def _full_sweep(m, reward, ws, v, u, pairs):
-    """Set u = Lv and pairs [S] to pairs that attain it."""
-    set_values(m, reward, 1.0, ws, v, ws.q)
-    q, pair_ptr = ws.q, m.pair_ptr
-    for s in range(u.size):
-        best, at = -np.inf, 0
-        for i in range(pair_ptr[s], pair_ptr[s + 1]):
-            if q[i] > best:
-                best, at = q[i], i
-        u[s], pairs[s] = best, at
-
-
-@kernel
-def _frozen_sweep(m, reward, ws, v, u, pairs):
-    """Set u to the value of ``pairs`` at v."""
+def _ball_sweep(m, reward, ws, v, u, pairs, c, a):
+    """Do what :func:`sweep_frozen` does for ``pairs`` of a ball model; nature chooses anew."""
     rank_states(1.0, v, ws)
     some_values(m, reward, 1.0, ws, pairs, ws.q)
     for s in range(u.size):
         u[s] = ws.q[pairs[s]]
+    clip(u, c)
+    lo, hi = bracket(v, u)
+    relax(v, u, a, 0)
+    return hi - lo
 
 
 @kernel
-def improve(m, reward, ws, v, u, pairs, c, tol, widest, inner, progress, budget):
-    """Iterate v ← (1−a)v + a·T_c v until the gain bracket is at most ``tol`` wide, for at most ``budget`` full sweeps.
+def _frozen_sweeps(desk, c, a, goal, most):
+    """Sweep over the frozen policy until the steps are equal up to ``goal``, or ``most`` times; return how often."""
+    ws = desk.ws
+    for n in range(most):
+        if desk.m.kind == BOX:
+            width = sweep_frozen(desk.frozen, ws.order, ws.keys, ws.prefix, desk.v, desk.u, c, a)
+        else:
+            width = _ball_sweep(desk.m, desk.reward, ws, desk.v, desk.u, desk.best, c, a)
+        if width <= goal:
+            return n + 1
+    return most
 
-    Before each full sweep but the first come at most ``inner`` sweeps over frozen actions. Where the bracket stalls, a goes from 1 to 0.9
-    and 0.5. ``progress`` [6] holds (sweeps, a, rounds, width at the last look, rounds at the next, last width), so that the outcome does
-    not depend on the budget. An iterate whose span exceeds ``widest`` ends it. Returns (outcome, lo, hi); on success v is the vector that
-    the bracket belongs to, and ws.q has the values of all pairs at v.
+
+@kernel
+def improve(desk, n_visits, goal, tol):
+    """Iterate v ← (1−a)v + a·T_c v until the gain bracket is at most ``tol`` wide, for at most ``goal.budget`` sweeps over actions.
+
+    Before each of these but the first come sweeps over frozen actions, ``goal.inner`` or a few times as many, and then only pairs are
+    looked at again that can have become best: what is worth q at v is worth at most q + max(v' − v) at v', and the best value of
+    its state is at least what it was plus min(v' − v) (temporary action elimination; Puterman 1994, Sec. 6.7). Lv, and so the bracket, is
+    exact all the same.
+
+    Where the bracket stalls, a goes from 1 to 0.9 and 0.5. ``desk.progress`` holds (sweeps, a, rounds, width at the last look, rounds at
+    the next, last width, how far v has gone since the first round, actions that changed in the last), so that the outcome does not
+    depend on the budget. An iterate whose span exceeds ``goal.widest`` ends it. Returns (outcome, lo, hi); on success v is the vector that
+    the bracket belongs to, and ws.q has the values at v of all pairs that can be best.
     """
-    for _ in range(budget):
-        if progress[2] > 0.0:
-            goal = max(0.1 * progress[5], 0.5 * tol)
+    m, ws, v, u, progress, c = desk.m, desk.ws, desk.v, desk.u, desk.progress, goal.span_bound
+    for _ in range(goal.budget):
+        if goal.inner > 0 and progress[2] > 0.0:
+            enough = max(0.1 * progress[5], 0.5 * tol)
             a = min(progress[1], 0.9) if progress[2] > _LOOK else progress[1]  # a frozen policy may be periodic
-            for _ in range(inner):
-                _frozen_sweep(m, reward, ws, v, u, pairs)
-                clip(u, c)
-                lo, hi = bracket(v, u)
-                progress[0] += 1.0
-                relax(v, u, a, 0)
-                if hi - lo <= goal:
-                    break
-        _full_sweep(m, reward, ws, v, u, pairs)
+            most = goal.inner if progress[7] > _FEW else 5 * goal.inner
+            progress[0] += _frozen_sweeps(desk, c, a, enough, most)
+            progress[6] += _distance(v, desk.rows.v)
+        begun = now(desk.moment)
+        rank_states(1.0, v, ws)
+        desk.clock[SORTING] += now(desk.moment) - begun
+        _sweep(desk, n_visits)
         clip(u, c)
         lo, hi = bracket(v, u)
         progress[0] += 1.0
@@ -83,75 +235,15 @@ def improve(m, reward, ws, v, u, pairs, c, tol, widest, inner, progress, budget)
         progress[5] = hi - lo
         if hi - lo <= tol:
             return CONVERGED, lo, hi
+        if goal.inner > 0:
+            _keep_leads(m, desk.rows, ws.q, desk.best, v, progress[6])
+            if m.kind == BOX:
+                progress[7] = freeze_box(m, desk.reward, ws, desk.rows, desk.best, desk.frozen, progress[2] == 1.0)
         if progress[2] >= progress[4]:
             if hi - lo > _STALL * progress[3]:
                 progress[1] = 0.9 if progress[1] == 1.0 else 0.5
             progress[3], progress[4] = hi - lo, 2.0 * progress[4]
         relax(v, u, progress[1], 0)
-        if _spread(v) > widest:
+        if goal.widest < np.inf and _distance(v, np.zeros(v.size)) > goal.widest:
             return TOO_WIDE, lo, hi
     return RUNNING, -np.inf, np.inf
-
-
-@kernel
-def choose(m, ws, r_low, ws_low, v, c, room, mixture, pairs, weight):
-    """Write the policy of G_c v: pair ``pairs[2s]``, with probability weight[s] the pair ``pairs[2s+1]``; return whether any weight is > 0.
-
-    ws.q holds the values of all pairs at v. Ties within 1e-10 of the spread of all values, and within the ``room`` left in the bracket,
-    go to the lowest action.
-    """
-    S, q, pair_ptr = v.size, ws.q, m.pair_ptr
-    best = np.empty(S)
-    low, high, size, least = np.inf, -np.inf, 0.0, np.inf
-    for s in range(S):
-        best[s] = -np.inf
-        for i in range(pair_ptr[s], pair_ptr[s + 1]):
-            best[s] = max(best[s], q[i])
-            least = min(least, q[i])
-        low, high, size = min(low, best[s]), max(high, best[s]), max(size, abs(best[s]))
-    tie = max(min(_TIE * (high - least), room), _NOISE * max(size, abs(least)))
-    margin = max(_ROUNDING * (high - low), _NOISE * size)
-    cut = np.empty(q.size, np.int64)
-    n = 0
-    for s in range(S):
-        for i in range(pair_ptr[s], pair_ptr[s + 1]):
-            if q[i] >= best[s] - tie:
-                pairs[2 * s] = pairs[2 * s + 1] = i
-                break
-        weight[s] = 0.0
-        if mixture and best[s] > low + c + margin:
-            for i in range(pair_ptr[s], pair_ptr[s + 1]):
-                cut[n] = i
-                n += 1
-    if n == 0:
-        return False
-    rank_states(-1.0, v, ws_low)
-    some_values(m, r_low, -1.0, ws_low, cut[:n], ws_low.q)
-    return _mix(pair_ptr, q, ws_low.q, cut[:n], low + c, margin, tie, pairs, weight)
-
-
-@kernel
-def _mix(pair_ptr, q_high, q_low, cut, ceiling, margin, tie, pairs, weight):
-    """Mix the best and the smallest pair of each truncated state, so that its value is ``ceiling`` (paper, Def. 2)."""
-    k, mixes = 0, False
-    for s in range(weight.size):
-        end = pair_ptr[s + 1]
-        if k == cut.size or cut[k] >= end:
-            continue
-        least = np.inf
-        while k < cut.size and cut[k] < end:
-            least = min(least, q_low[cut[k]])
-            k += 1
-        for i in range(pair_ptr[s], end):
-            if q_low[i] <= least + tie:
-                pairs[2 * s + 1] = i
-                break
-        high, low = q_high[pairs[2 * s]], q_low[pairs[2 * s + 1]]
-        if low > ceiling + margin:
-            weight[s] = 1.0  # T_c is infeasible at s: the smallest value there is
-        elif high > low:
-            weight[s] = min(max((high - ceiling) / (high - low), 0.0), 1.0)
-        if pairs[2 * s] == pairs[2 * s + 1]:
-            weight[s] = 0.0
-        mixes = mixes or weight[s] > 0.0
-    return mixes

@@ -61,19 +61,29 @@ def add_up(out_ptr, out_reward, pair_reward, pairs, tally):
 
 
 @kernel
-def harvest(out_ptr, out_reward, out_succ, pair_reward, pairs, tally):
-    """Return what :func:`add_up` does and (pair, reward, successor, times) of what was tallied, and set the tally to 0."""
-    paid, expected = add_up(out_ptr, out_reward, pair_reward, pairs, tally)
-    n = 0
+def harvest(out_ptr, out_reward, out_succ, pair_reward, pairs, left, visits, tally):
+    """Return what :func:`add_up` does and (pair, reward, successor, times) of what was tallied, and set the tally to 0.
+
+    A pair that was played has less ``left`` than the max{1, visits before} that it began with.
+    """
+    played, m, n = np.empty(pairs.size, np.int64), 0, 0
     for k in range(pairs.size):
-        n += out_ptr[pairs[k] + 1] - out_ptr[pairs[k]]
+        i = pairs[k]
+        played[m] = i
+        if left[k] < max(1, visits[i]):
+            m += 1
+            n += out_ptr[i + 1] - out_ptr[i]
     pair, reward = np.empty(n, np.int64), np.empty(n)
     succ, times = np.empty(n, np.uint32), np.empty(n, np.int64)
-    n = 0
-    for k in range(pairs.size):
-        for o in range(out_ptr[pairs[k]], out_ptr[pairs[k] + 1]):
+    paid, expected, n = 0.0, 0.0, 0
+    for i in played[:m]:
+        nu = 0
+        for o in range(out_ptr[i], out_ptr[i + 1]):
             if tally[o] > 0:
-                pair[n], reward[n], succ[n], times[n] = pairs[k], out_reward[o], out_succ[o], tally[o]
+                pair[n], reward[n], succ[n], times[n] = i, out_reward[o], out_succ[o], tally[o]
+                nu += tally[o]
+                paid += tally[o] * out_reward[o]
                 tally[o] = 0
                 n += 1
+        expected += nu * pair_reward[i]
     return paid, expected, pair[:n], reward[:n], succ[:n], times[:n]

@@ -17,6 +17,6 @@ def kernel(function: Callable[..., Any]) -> Any:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder) if folder else before
     try:
-        return numba.njit(cache=folder is not None)(function)
+        return numba.njit(cache=folder is not None, error_model="numpy")(function)
     finally:
         config.CACHE_DIR = before

@@ -17,6 +17,7 @@ import numpy as np
 
 from spanrl.agents.learner import Learner
 from spanrl.agents.registry import Agent, AnyLearner
+from spanrl.confidence.play import DONE, PLANNING, TO_BEGIN, Stage
 from spanrl.errors import OptionError, RunFileError
 from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.learning.recorder import Recorder
@@ -30,6 +31,8 @@ from spanrl.seeding import get_state, is_compilable, set_state, streams
 
 _NOBODY = np.zeros(4, dtype=np.uint64)
 _STEPS_BY_HAND = 64
+_RECORDS = 1024
+_BEGIN = Learner.begin_episode
 
 Tick = Callable[[int], None]
 
@@ -71,7 +74,8 @@ class Session:
             self._state = self._world.reset(self._env_rng)
         if self.is_compiled:
             assert isinstance(self._world, TableWorld)
-            self._run_compiled(self._world, self.learner, tick)
+            alone = not self._audit and _needs_nobody(self.learner)
+            (self._run_compiled if alone else self._run_watched)(self._world, self.learner, tick)
         else:
             self._run_by_hand(tick)
 
@@ -140,7 +144,36 @@ class Session:
         self.learner.set_state({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 
     def _run_compiled(self, world: TableWorld, learner: Learner, tick: Tick) -> None:
-        """Play episodes in compiled code: Python is met at their ends, at measurement times and once a budget."""
+        """Play whole episodes in compiled code: Python is met at measurement times and once a budget."""
+        recorder, env = self._recorder, world.env
+        stage = self._stage(world, learner)
+        while self._t < recorder.horizon or stage.where[PLANNING] != DONE:
+            if stage.where[PLANNING] == DONE:
+                tick(self._t)
+            before = learner.phases
+            for _ in learner.play(env.sampler, env.mdp.reward, stage, recorder.next_time, BUDGET):
+                recorder.begin(learner)
+            spent = {name: seconds - before[name] for name, seconds in learner.phases.items()}
+            self._simulating += spent.pop("sampling")
+            learner.seconds += sum(spent.values())
+            self._t, self._state = (int(x) for x in stage.where[:2])
+            self._sums = float(stage.sums[0]), float(stage.sums[1])
+            set_state(learner.rng, stage.agent_words)
+            recorder.reach(self._t, float(stage.sums[2]), float(stage.sums[3]))
+        tick(self._t)
+
+    def _stage(self, world: TableWorld, learner: Learner) -> Stage:
+        """Return the run as compiled code takes it."""
+        if not self._tally.size:
+            self._tally = np.zeros(world.env.sampler.succ.size, dtype=np.int64)
+        self._words = get_state(self._env_rng)
+        first = learner.plan is None
+        where = np.array([self._t, self._state, TO_BEGIN if first else DONE, not first and learner.plan.mixes, 0, 0])
+        sums, records = np.array([*self._sums, *self._sums]), np.empty((_RECORDS, 6))
+        return Stage(where, sums, self._tally, self._words, get_state(learner.rng), records)
+
+    def _run_watched(self, world: TableWorld, learner: Learner, tick: Tick) -> None:
+        """Play the steps in compiled code and meet Python at the end of every episode: somebody looks at it, or plans otherwise."""
         sampler, mean, recorder = world.env.sampler, world.env.mdp.reward, self._recorder
         table = sampler.out_ptr, sampler.reward, sampler.succ
         if not self._tally.size:
@@ -171,7 +204,7 @@ class Session:
                 self._simulating += perf_counter() - begun
             if over:
                 begun = perf_counter()
-                paid, expected, *seen = harvest(*table, mean, plan.pairs, tally)
+                paid, expected, *seen = harvest(*table, mean, plan.pairs, plan.left, learner.counts.n, tally)
                 self._sums = before = (before[0] + paid, before[1] + expected)
                 recorder.reach(learner.t, *before)
                 self._simulating += perf_counter() - begun
@@ -215,6 +248,12 @@ def _runs_compiled(learner: Any) -> TypeGuard[Learner]:
         getattr(type(learner), name) is getattr(Learner, name) for name in ("act", "observe")
     )
     return ours and is_compilable(learner.rng)
+
+
+def _needs_nobody(learner: Learner) -> bool:
+    """Tell whether compiled code can also begin the episodes: nobody has put a method of his own in between."""
+    untouched = type(learner) is Learner and "begin_episode" not in vars(learner)
+    return untouched and Learner.begin_episode is _BEGIN and learner.plans_compiled
 
 
 def _has(learner: Any, name: str) -> bool:

@@ -11,7 +11,6 @@ does not depend on the order in which things happened.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -39,46 +38,55 @@ class Batch(NamedTuple):
         )
 
 
-class Shares(NamedTuple):
-    """What confidence radii are made of: numbers that change only when a pair is visited."""
+class Seen(NamedTuple):
+    """All arrays of the counts, as the kernels take them: those [n] of successors have room for more than are listed.
 
+    What confidence radii are made of changes only when a pair is visited, so it is kept.
+    """
+
+    n: NDArray[np.int64]  # [n_pairs] visits N
+    r_mean: NDArray[np.float64]  # [n_pairs]
+    r_sq: NDArray[np.float64]  # [n_pairs]
+    succ_ptr: NDArray[np.int64]  # [n_pairs+1]
+    succ: NDArray[np.uint32]  # [n]
+    times: NDArray[np.int64]  # [n]
     p_hat: NDArray[np.float64]  # [n] p̂
     p_error: NDArray[np.float64]  # [n] √(p̂(1 − p̂)/N)
+    p_inverse: NDArray[np.float64]  # [n] 1/max(1, N − 1) of its pair
     r_error: NDArray[np.float64]  # [n_pairs] √(σ̂²_r/N), σ̂² unbiased and 0 for N ≤ 1
     inverse: NDArray[np.float64]  # [n_pairs] 1/max(1, N − 1)
 
 
-@dataclass(eq=False)
-class Counts:
-    """The statistics of every pair. ``succ`` of each pair is sorted.
+_LISTED = ("succ", "times", "p_hat", "p_error", "p_inverse")
 
-    Attributes:
+
+class Counts:
+    """The statistics of every pair.
+
+    Args:
         n: [n_pairs], N(s, a).
         r_mean: [n_pairs], the mean reward.
         r_sq: [n_pairs], the sum of squared deviations from it.
-        succ_ptr, succ, times: the seen successors of pair i are ``succ[succ_ptr[i]:succ_ptr[i+1]]``, seen ``times``.
-        shares: frequencies and standard errors.
+        succ_ptr, succ, times: the seen successors of pair i are ``succ[succ_ptr[i]:succ_ptr[i+1]]``, sorted, seen ``times``.
     """
 
-    n: NDArray[np.int64]
-    r_mean: NDArray[np.float64]
-    r_sq: NDArray[np.float64]
-    succ_ptr: NDArray[np.int64]
-    succ: NDArray[np.uint32]
-    times: NDArray[np.int64]
-    shares: Shares = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Compute the shares."""
-        self.share_out()
-
-    def share_out(self) -> None:
-        """Compute the shares of all pairs anew."""
-        N = np.maximum(self.n, 1)
-        row = np.repeat(N, np.diff(self.succ_ptr))
-        p_hat = self.times / row
-        errors = np.sqrt(p_hat * (1 - p_hat) / row), np.sqrt(self.r_variance / N)
-        self.shares = Shares(p_hat, *errors, 1 / np.maximum(self.n - 1, 1))
+    def __init__(
+        self,
+        n: NDArray[np.int64],
+        r_mean: NDArray[np.float64],
+        r_sq: NDArray[np.float64],
+        succ_ptr: NDArray[np.int64],
+        succ: NDArray[np.uint32],
+        times: NDArray[np.int64],
+    ) -> None:
+        """Compute frequencies and standard errors."""
+        N = np.maximum(n, 1)
+        row = np.repeat(N, np.diff(succ_ptr))
+        p_hat = times / row
+        inverse = 1 / np.maximum(n - 1, 1)
+        p_shares = p_hat, np.sqrt(p_hat * (1 - p_hat) / row), np.repeat(inverse, np.diff(succ_ptr))
+        r_error = np.sqrt(_variance(n, r_sq) / N)
+        self.seen = Seen(n, r_mean, r_sq, succ_ptr, succ, times, *p_shares, r_error, inverse)
 
     @classmethod
     def empty(cls, n_pairs: int) -> Counts:
@@ -86,6 +94,58 @@ class Counts:
         zeros = (np.zeros(n_pairs, dtype=np.int64), np.zeros(n_pairs), np.zeros(n_pairs))
         nothing = (np.zeros(n_pairs + 1, dtype=np.int64), np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64))
         return cls(*zeros, *nothing)
+
+    def reserve(self, room: int) -> None:
+        """Make room for ``room`` successors in all."""
+        if self.seen.succ.size >= room:
+            return
+        wider = {"succ_ptr": self.succ_ptr.copy()}
+        for name in _LISTED:
+            old = getattr(self.seen, name)
+            wider[name] = np.concatenate((old, np.zeros(room - old.size, dtype=old.dtype)))
+        self.seen = self.seen._replace(**wider)
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return copies of all arrays by name, without the room for more."""
+        listed = self.succ_ptr[-1]
+        return {name: (part[:listed] if name in _LISTED else part).copy() for name, part in self.seen._asdict().items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[np.generic]]) -> Counts:
+        """Return the counts of :meth:`arrays`, with the same bits."""
+        self = cls.__new__(cls)
+        self.seen = Seen(*(arrays[name] for name in Seen._fields))  # type: ignore[arg-type]
+        return self
+
+    @property
+    def n(self) -> NDArray[np.int64]:
+        """N(s, a) [n_pairs]."""
+        return self.seen.n
+
+    @property
+    def r_mean(self) -> NDArray[np.float64]:
+        """The mean reward [n_pairs]."""
+        return self.seen.r_mean
+
+    @property
+    def r_sq(self) -> NDArray[np.float64]:
+        """The sum of squared deviations from the mean reward [n_pairs]."""
+        return self.seen.r_sq
+
+    @property
+    def succ_ptr(self) -> NDArray[np.int64]:
+        """Where the successors of each pair begin [n_pairs+1]."""
+        return self.seen.succ_ptr
+
+    @property
+    def succ(self) -> NDArray[np.uint32]:
+        """The listed successors."""
+        return self.seen.succ[: self.succ_ptr[-1]]
+
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """How often each of them was seen."""
+        return self.seen.times[: self.succ_ptr[-1]]
 
     @property
     def n_pairs(self) -> int:
@@ -95,9 +155,9 @@ class Counts:
     @property
     def r_variance(self) -> NDArray[np.float64]:
         """The unbiased sample variance of the rewards, 0 where N ≤ 1."""
-        out: NDArray[np.float64] = np.where(self.n > 1, self.r_sq / np.maximum(self.n - 1, 1), 0.0)
-        return out
+        return _variance(self.n, self.r_sq)
 
-    def statistics(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return (n, r_mean, r_sq)."""
-        return self.n, self.r_mean, self.r_sq
+
+def _variance(n: NDArray[np.int64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
+    out: NDArray[np.float64] = np.where(n > 1, squares / np.maximum(n - 1, 1), 0.0)
+    return out

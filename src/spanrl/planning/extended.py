@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.confidence.episode import plan_episode
+from spanrl.confidence.play import Stage, play
 from spanrl.confidence.radii import bernstein_factors
-from spanrl.confidence.regions import Ends, Region, new_ends
+from spanrl.confidence.regions import Region, new_ends
 from spanrl.errors import NotConvergedError
-from spanrl.kernels.extended import CONVERGED, TOO_WIDE
-from spanrl.kernels.layout import Arrays, Workspace, new_workspace
-from spanrl.models.counts import Counts
+from spanrl.kernels.desk import Choice, Desk, Goal, new_choice, new_rows
+from spanrl.kernels.extended import CONVERGED, TOO_WIDE, start_planning
+from spanrl.kernels.frozen import by_length, new_frozen
+from spanrl.kernels.layout import Arrays, new_workspace
+from spanrl.models.counts import Counts, Seen
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
 from spanrl.planning.solve import solve
@@ -37,6 +40,11 @@ class Plan(NamedTuple):
     span: float
     sweeps: int
 
+    @property
+    def choice(self) -> Choice:
+        """The arrays of the policy, as the kernels take them."""
+        return Choice(self.pairs, self.weight, self.left)
+
     def policy(self, info: ProblemInfo) -> Policy:
         """Return it as a table of probabilities."""
         probs = np.zeros((info.n_states, info.n_actions))
@@ -50,17 +58,17 @@ class ExtendedPlanner:
     """The planner of one learner: the arrays of its set, the sorted states, and the bias of the last episode."""
 
     def __init__(self, info: ProblemInfo, region: Region) -> None:
-        """Allocate for a problem."""
+        """Allocate for a problem; what depends on the number of successors comes with the first plan."""
         S, k = info.n_states, info.n_pairs
         self.info, self.region, self.bias = info, region, np.zeros(S)
-        self._u, self._best = np.empty(S), np.empty(S, dtype=np.int64)
-        self._least = _read_only(np.zeros(k))  # rewards augmented: B_r reaches down to r_min, from where they count
-        self._room = -1
-        self._table: Any = None
-        self._model: Arrays
-        self._reward: NDArray[np.float64]
-        self._ends: Ends
-        self._workspaces: tuple[Workspace, ...]
+        self.clock = np.zeros(5)
+        self._rule = region.rule(info)
+        self._u, self._best, self._all = np.empty(S), np.empty(S, dtype=np.int64), np.arange(k)
+        self._rows = new_rows(S, k)
+        self._least, self._progress = _read_only(np.zeros(k)), np.zeros(8)
+        self._seen: Seen | None = None
+        self._listed = -1
+        self._desk: Desk
         self._budget = max(1, int(2e7 / (50 * k)))  # full sweeps in about 0.1 s: Ctrl-C is seen in between
 
     def plan(
@@ -72,16 +80,29 @@ class ExtendedPlanner:
         exceeds the bound.
         """
         before = 0
-        if plain or not from_bias:
-            self.bias[:] = 0.0
         if plain:
-            plan, before = self._iterate(counts, t, inf, span_bound, 0, mixture)
+            plan, before = self._iterate(counts, t, self.goal(inf, mixture, False, span_bound), False)
             if plan is not None:
                 return plan
-            self.bias[:] = 0.0
-        plan, _ = self._iterate(counts, t, span_bound, inf, _INNER if from_bias else 0, mixture)
+        from_bias = from_bias and not plain
+        plan, _ = self._iterate(counts, t, self.goal(span_bound, mixture, from_bias), from_bias)
         assert plan is not None
         return plan._replace(sweeps=plan.sweeps + before) if before else plan
+
+    def goal(self, span_bound: float, mixture: bool, from_bias: bool, widest: float = inf) -> Goal:
+        """Return what is asked of the kernels."""
+        return Goal(float(span_bound), float(widest), _INNER if from_bias else 0, bool(mixture), self._budget)
+
+    def play(
+        self, sampler: Any, mean: NDArray[np.float64], counts: Counts, goal: Goal, from_bias: bool, choice: Choice,
+        stage: Stage, limit: int, steps: int,
+    ) -> None:  # fmt: skip
+        """Go on with a run in compiled code, planning included: see :func:`spanrl.confidence.play.play`."""
+        counts.reserve(sampler.succ.size)  # no more successors than that can be seen
+        desk = self._lay_out(counts)
+        play(sampler, mean, desk, self._rule, counts.seen, goal, from_bias, choice, stage, limit, steps)
+        self._listed = counts.succ_ptr[-1]
+        self._check_rounds(stage.where[0] + 1)
 
     def plan_perturbed(self, counts: Counts, t: int, *, span_bound: float, mixture: bool) -> Plan:
         """Run ScOpt as in the theorem: on M‡ with η_k, from 0, and with the paper's stopping rule for γ_k = 1 − η_k (Fig. 1)."""
@@ -96,7 +117,7 @@ class ExtendedPlanner:
             max_sweeps=_MOST_ROUNDS,
         )
         rule: Any = solution._rule
-        self.bias = solution.bias.copy()
+        self.bias[:] = solution.bias
         pairs = np.stack((rule.pair, rule.least_pair), axis=1).ravel()
         weight = np.where(rule.pair == rule.least_pair, 0.0, rule.weight)
         left = np.maximum(counts.n[pairs], 1)
@@ -104,59 +125,55 @@ class ExtendedPlanner:
 
     def _eta(self, counts: Counts, t: int, c: float) -> float:
         """Return η_k = min{1, (r_max − r_min)/(c t_k), min_{s,a} β_p(s, a, s̄)} with s̄ = 0."""
-        law, info, shares = self.region.law(t, self.info), self.info, counts.shares
+        law, info, seen = self.region.law(t, self.info), self.info, counts.seen
         row, here = np.repeat(np.arange(info.n_pairs), np.diff(counts.succ_ptr)), counts.succ == 0
         error = np.zeros(info.n_pairs)
-        error[row[here]] = shares.p_error[here]
+        error[row[here]] = seen.p_error[: here.size][here]
         root, linear = bernstein_factors(law.p_log, law.p_scale)
-        radii = root * error + linear * shares.inverse  # as the set has them, to the last bit
+        radii = root * error + linear * seen.inverse  # as the set has them, to the last bit
         return float(min(1.0, info.size / (c * t) if c > 0 else 1.0, radii.min()))
 
-    def _layout(self, counts: Counts) -> Arrays:
-        """Return the set as the kernels take it; its arrays are made anew only when new successors were seen."""
-        if self._table is counts.succ:
-            return self._model
-        info, n = self.info, counts.succ.size
-        if self._room < n:
-            self._room = 2 * n  # more will come
-            self._ends = new_ends(info.n_pairs, self._room)
-            self._workspaces = tuple(new_workspace(info.n_states, info.n_pairs, self._room) for _ in range(2))
-        ends, self._table = self._ends, counts.succ
-        parts = (counts.succ_ptr, counts.succ, ends.low, ends.room, ends.slack, ends.rest)
-        self._reward = _read_only(ends.r_high)
-        self._model = Arrays(self.region.kind, info.pair_ptr, *map(_read_only, parts))
-        return self._model
+    def _lay_out(self, counts: Counts) -> Desk:
+        """Return the arrays for the kernels; they are made anew only when the counts were moved to larger ones."""
+        info, seen = self.info, counts.seen
+        before = self._seen
+        if before is None or before.succ is not seen.succ or before.succ_ptr is not seen.succ_ptr:
+            room = seen.succ.size
+            ends, self._seen, self._listed = new_ends(info.n_pairs, room), seen, -1
+            parts = (seen.succ_ptr, seen.succ, ends.low, ends.room, ends.slack, ends.rest)
+            model = Arrays(self.region.kind, info.pair_ptr, *map(_read_only, parts))
+            workspaces = (new_workspace(info.n_states, info.n_pairs, room) for _ in range(2))
+            self._desk = Desk(
+                model, ends, _read_only(ends.r_high), self._least, *workspaces, self._rows,
+                new_frozen(info.n_states, room), self.bias, self._u, self._best, self._all, self._progress, self.clock,
+                np.zeros(2, dtype=np.int64),
+            )  # fmt: skip
+        if self._listed != seen.succ_ptr[-1]:
+            self._listed = seen.succ_ptr[-1]
+            by_length(seen.succ_ptr, self._all, self._desk.ws.pairs)
+        return self._desk
 
-    def _iterate(
-        self, counts: Counts, t: int, c: float, widest: float, inner: int, mixture: bool
-    ) -> tuple[Plan | None, int]:
-        """Sweep until the bracket closes; return the plan (None where an iterate's span exceeds ``widest``) and the sweeps."""
-        S, tol, progress = self.info.n_states, self.info.size / sqrt(t), np.array([0.0, 1.0, 0.0, inf, 4.0, inf])
-        pairs, weight, left = np.empty(2 * S, dtype=np.int64), np.empty(S), np.empty(2 * S, dtype=np.int64)
-        model = self._layout(counts)
-        arrays = (counts.n, counts.r_mean, counts.shares, self._ends, self._reward, self._least)
-        options = (c, tol, widest, inner, mixture, progress, self._budget)
-        shared = (
-            model,
-            self.region.law(t, self.info),
-            *arrays,
-            *self._workspaces,
-            self.bias,
-            self._u,
-            self._best,
-            *options,
-        )
-        while progress[2] < _MOST_ROUNDS:
-            outcome, low, high, mixes, span = plan_episode(*shared, pairs, weight, left)
+    def _iterate(self, counts: Counts, t: int, goal: Goal, from_bias: bool) -> tuple[Plan | None, int]:
+        """Sweep until the bracket closes; return the plan (None where an iterate's span exceeds ``goal.widest``) and the sweeps."""
+        choice, progress, desk = new_choice(self.info.n_states), self._progress, self._lay_out(counts)
+        start_planning(desk, from_bias)
+        while True:
+            outcome, low, high, mixes, span = plan_episode(desk, self._rule, counts.seen, goal, t, choice)
             if outcome == CONVERGED:
                 sweeps = int(progress[0])
                 bounds = low + self.info.r_min, high + self.info.r_min
-                return Plan(pairs, weight, mixes, left, bounds, span, sweeps), sweeps
+                return Plan(choice.pairs, choice.weight, mixes, choice.left, bounds, span, sweeps), sweeps
             if outcome == TOO_WIDE:
                 return None, int(progress[0])
-        raise NotConvergedError(
-            f"learn: planning did not converge in {int(progress[0])} sweeps to a gain bracket of {tol:g}.", None
-        )
+            self._check_rounds(t)
+
+    def _check_rounds(self, t: int) -> None:
+        """Give up on a plan that does not converge."""
+        if self._progress[2] >= _MOST_ROUNDS:
+            sweeps, tol = int(self._progress[0]), self.info.size / sqrt(t)
+            raise NotConvergedError(
+                f"learn: planning did not converge in {sweeps} sweeps to a gain bracket of {tol:g}.", None
+            )
 
 
 def _read_only(array: Any) -> Any:

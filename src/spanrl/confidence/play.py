@@ -1,0 +1,75 @@
+"""Episodes in compiled code, one after the other: play, count, plan, and again. Python is met at measurement times and every 10 ms."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from spanrl.confidence.episode import plan_episode
+from spanrl.kernels.clock import COUNTS, SAMPLING, now
+from spanrl.kernels.counting import add_batch
+from spanrl.kernels.extended import CONVERGED, start_planning
+from spanrl.kernels.frozen import by_length
+from spanrl.kernels.interact import add_up, harvest, interact
+from spanrl.kernels.jit import kernel
+
+T, STATE, PLANNING, MIXES, RECORDED, NEW = range(6)
+DONE, TO_BEGIN, UNDER_WAY = range(3)  # states of the plan
+_PAUSE = 0.01  # seconds
+
+
+class Stage(NamedTuple):
+    """A run under way."""
+
+    where: Any  # int64 [6]     steps done, state, how far the plan is, whether it mixes, episodes recorded, successors that are new
+    sums: Any  # float64 [4]    reward and Σ r(s, a) before the episode under way, and up to now
+    tally: Any  # int64 [outcomes]  what happened in it
+    words: Any  # uint64 [4]    random state of the environment
+    agent_words: Any  # uint64 [4]  and of the agent
+    records: Any  # float64 [n, 6]  of the episodes begun: start, gain bracket, span, sweeps, whether it mixes
+
+
+@kernel
+def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, limit, steps):
+    """Go on to step ``limit``, or until it is time to let Python look: ``steps`` steps, 10 ms, a budget of the planner, or full records."""
+    where, sums, records, clock = stage.where, stage.sums, stage.records, desk.clock
+    begun = now(desk.moment)
+    where[RECORDED] = 0
+    while True:
+        if where[PLANNING] == TO_BEGIN:
+            start_planning(desk, from_bias)
+            where[PLANNING] = UNDER_WAY
+        if where[PLANNING] == UNDER_WAY:
+            t = where[T] + 1
+            outcome, lo, hi, mixes, span = plan_episode(desk, rule, seen, goal, t, choice)
+            if outcome != CONVERGED:
+                return
+            k = where[RECORDED]
+            records[k, 0], records[k, 1], records[k, 2] = t, lo, hi
+            records[k, 3], records[k, 4], records[k, 5] = span, desk.progress[0], mixes
+            where[PLANNING], where[MIXES], where[RECORDED] = DONE, mixes, k + 1
+            if k + 1 == records.shape[0] or now(desk.moment) - begun > _PAUSE:
+                return
+        start = now(desk.moment)
+        done, state, over = interact(
+            sampler, choice.pairs, choice.weight, where[MIXES] != 0, choice.left, stage.tally, stage.words,
+            stage.agent_words, where[STATE], min(steps, limit - where[T]),
+        )  # fmt: skip
+        where[T] += done
+        where[STATE] = state
+        end = now(desk.moment)
+        clock[SAMPLING] += end - start
+        if not over:
+            paid, expected = add_up(sampler.out_ptr, sampler.reward, mean, choice.pairs, stage.tally)
+            sums[2], sums[3] = sums[0] + paid, sums[1] + expected
+            return
+        paid, expected, pair, reward, succ, times = harvest(
+            sampler.out_ptr, sampler.reward, sampler.succ, mean, choice.pairs, choice.left, seen.n, stage.tally
+        )
+        sums[0], sums[1] = sums[0] + paid, sums[1] + expected
+        sums[2], sums[3] = sums[0], sums[1]
+        where[NEW] += add_batch(pair, reward, succ, times, seen)
+        if where[NEW] * 50 > seen.succ_ptr[-1]:  # the order of the pairs only saves time: it may lag behind a little
+            by_length(seen.succ_ptr, desk.everyone, desk.ws.pairs)
+            where[NEW] = 0
+        where[PLANNING] = TO_BEGIN
+        clock[COUNTS] += now(desk.moment) - end

@@ -1,0 +1,113 @@
+"""The policy of G_c v on a learner's set: the best pair of each state, mixed with the smallest where T_c truncates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spanrl.kernels.backups import pick, some_values, sorted_box_values
+from spanrl.kernels.jit import kernel
+from spanrl.kernels.layout import BOX
+from spanrl.kernels.order import rank_states
+
+_TIE = 1e-10
+_NOISE = 2e-15
+_ROUNDING = 1e-12
+
+
+@kernel
+def choose(desk, c, room, mixture, pairs, weight):
+    """Write the policy of G_c v: pair ``pairs[2s]``, with probability weight[s] the pair ``pairs[2s+1]``; return whether any weight is > 0.
+
+    The workspace is ranked by v and holds the values there of all pairs that can be best (see :func:`spanrl.kernels.extended.improve`).
+    Ties within 1e-10 of their spread, and within the ``room`` left in the bracket, go to the lowest action.
+    """
+    q, pair_ptr, best, lead, far = desk.ws.q, desk.m.pair_ptr, desk.best, desk.rows.lead, desk.progress[6]
+    S, one = best.size, np.uint64(1)
+    low, high, size, least = np.inf, -np.inf, 0.0, np.inf
+    for s in range(S):
+        x = q[best[s]]
+        low, high, size = min(low, x), max(high, x), max(size, abs(x))
+    for i in range(q.size):
+        x = q[i]
+        x = x if lead[i] <= far else high
+        least = min(least, x)
+    tie = max(min(_TIE * (high - least), room), _NOISE * max(size, abs(least)))
+    margin = max(_ROUNDING * (high - low), _NOISE * size)
+    n, cut = 0, desk.ws.todo
+    for s in range(S):
+        first, i, at, enough = np.uint64(pair_ptr[s]), np.uint64(pair_ptr[s + 1]), np.uint64(0), q[best[s]] - tie
+        while i > first:
+            i -= one
+            at = pick((q[i] >= enough) & (lead[i] <= far), i, at)
+        pairs[2 * s] = pairs[2 * s + 1] = np.int64(at)
+        weight[s] = 0.0
+        if mixture and q[best[s]] > low + c + margin:
+            for k in range(pair_ptr[s], pair_ptr[s + 1]):
+                cut[n] = k
+                n += 1
+    if n == 0:
+        return False
+    _least_values(desk, cut[:n])
+    return _mix(pair_ptr, q, desk.ws_least.q, cut[:n], low + c, margin, tie, pairs, weight)
+
+
+@kernel
+def _least_values(desk, cut):
+    """Set ws_least.q to r_min(i) + min{pᵀv : p in set i} of the pairs ``cut``."""
+    m, least, ws = desk.m, desk.least, desk.ws_least
+    if m.kind == BOX:
+        n = _least_of_boxes(desk, cut, ws.todo, ws.q)
+        if n > 0:
+            rank_states(-1.0, desk.v, ws)
+            sorted_box_values(m, least, -1.0, ws, ws.todo[:n], ws.q)
+    else:
+        rank_states(-1.0, desk.v, ws)
+        some_values(m, least, -1.0, ws, cut, ws.q)
+
+
+@kernel
+def _least_of_boxes(desk, cut, todo, q):
+    """Do it where unlisted states take all of the slack, as in a sweep, from the other end; write the others to ``todo`` and return how many."""
+    m, ws, least, stop, part = desk.m, desk.ws, desk.least, desk.rows.stop, desk.rows.part
+    succ_ptr, rests, listed, lows, keys, prefix, w = m.succ_ptr, m.rest, m.succ, m.low, ws.keys, ws.prefix, ws.w
+    n, one, last = 0, np.uint64(1), np.uint64(keys.size - 1)
+    for pair in cut:
+        i = np.uint64(pair)
+        j, end, total, worst = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one]), 0.0, np.inf
+        while j < end:
+            x = w[listed[j]]
+            total += lows[j] * x
+            worst = min(worst, x)
+            j += one
+        k = last - np.uint64(stop[i])
+        q[i] = least[i] + (total + rests[i] * (prefix[last + one] - prefix[k + one]) + part[i] * keys[k])
+        todo[n] = pair
+        n += worst < keys[k]
+    return n
+
+
+@kernel
+def _mix(pair_ptr, q_high, q_low, cut, ceiling, margin, tie, pairs, weight):
+    """Mix the best and the smallest pair of each truncated state, so that its value is ``ceiling`` (paper, Def. 2)."""
+    k, mixes = 0, False
+    for s in range(weight.size):
+        end = pair_ptr[s + 1]
+        if k == cut.size or cut[k] >= end:
+            continue
+        least = np.inf
+        while k < cut.size and cut[k] < end:
+            least = min(least, q_low[cut[k]])
+            k += 1
+        for i in range(pair_ptr[s], end):
+            if q_low[i] <= least + tie:
+                pairs[2 * s + 1] = i
+                break
+        high, low = q_high[pairs[2 * s]], q_low[pairs[2 * s + 1]]
+        if low > ceiling + margin:
+            weight[s] = 1.0  # T_c is infeasible at s: the smallest value there is
+        elif high > low:
+            weight[s] = min(max((high - ceiling) / (high - low), 0.0), 1.0)
+        if pairs[2 * s] == pairs[2 * s + 1]:
+            weight[s] = 0.0
+        mixes = mixes or weight[s] > 0.0
+    return mixes

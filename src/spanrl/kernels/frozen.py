@@ -1,0 +1,181 @@
+"""A policy with nature's answer to it, both frozen: a linear operator, swept at a fraction of the cost of a set model.
+
+Nature's distribution in a row is ::
+
+    Σ_j coef_j·[s_j] + rest·Σ_{k < stop} [order_k] + part·[order_at]
+
+over its listed successors s_j, and the states in the order that they had when it was frozen: unlisted states above ``stop`` have all that
+they may have, one more has a part, and listed states above ``stop`` have ``rest`` taken off their coefficient again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanrl.kernels.jit import kernel
+
+
+class Frozen(NamedTuple):
+    """One row a state, filled up with zeros to the longest row of any action there.
+
+    States with shorter rows come first, so that loops over neighbouring rows end alike.
+    """
+
+    state: Any  # int64 [S]     the state of each row
+    pair: (
+        Any  # int64 [S]      the pair i that is frozen there; −2 − i where its row depends on the values; −1: none yet
+    )
+    ptr: Any  # int64 [S+1]     where the row begins
+    succ: Any  # uint32 [n]
+    coef: Any  # float64 [n]
+    reward: Any  # float64 [S]
+    rest: Any  # float64 [S]
+    part: Any  # float64 [S]
+    stop: Any  # int64 [S]
+    at: Any  # int64 [S]
+
+
+def new_frozen(n_states: int, n_listed: int) -> Frozen:
+    """Allocate for a number of states, with at most ``n_listed`` coefficients."""
+    S = n_states
+    whole, real = (lambda n: np.empty(n, dtype=np.int64)), np.empty
+    rows = np.empty(n_listed, dtype=np.uint32), real(n_listed), real(S), real(S), real(S)
+    return Frozen(whole(S), whole(S), whole(S + 1), *rows, whole(S), whole(S))
+
+
+@kernel
+def by_length(ptr, chosen, out):
+    """Write the positions 0.. of ``chosen`` to ``out``, rows of ``ptr`` with fewer entries first; equal ones keep their order."""
+    longest = 0
+    for i in chosen:
+        longest = max(longest, ptr[i + 1] - ptr[i])
+    first = np.zeros(longest + 2, np.int64)
+    for i in chosen:
+        first[ptr[i + 1] - ptr[i] + 1] += 1
+    for n in range(longest):
+        first[n + 1] += first[n]
+    for e in range(chosen.size):
+        n = ptr[chosen[e] + 1] - ptr[chosen[e]]
+        out[first[n]] = e
+        first[n] += 1
+
+
+@kernel
+def _assign_places(pair_ptr, succ_ptr, frozen):
+    """Give every state a place, states with short rows first."""
+    S = frozen.state.size
+    longest = np.zeros(S + 1, np.int64)
+    for s in range(S):
+        for i in range(pair_ptr[s], pair_ptr[s + 1]):
+            longest[s] = max(longest[s], succ_ptr[i + 1] - succ_ptr[i])
+    ptr = np.zeros(S + 1, np.int64)
+    for s in range(S):
+        ptr[s + 1] = ptr[s] + longest[s]
+    by_length(ptr, np.arange(S), frozen.state)
+    frozen.ptr[0] = 0
+    for e in range(S):
+        frozen.ptr[e + 1] = frozen.ptr[e] + longest[frozen.state[e]]
+
+
+@kernel
+def freeze_box(m, reward, ws, rows, pairs, frozen, afresh):
+    """Freeze ``pairs`` [S] of a box model as nature answers at the values that the workspace is ranked by; return how many have changed.
+
+    Rows whose best listed successor would have had its turn must stand in order in the workspace. Other rows do not depend on the values:
+    where the pair is the same, it stays as it is, unless all is to be done ``afresh``.
+    """
+    succ_ptr, listed, lows, rests, keys, w = m.succ_ptr, m.succ, m.low, m.rest, ws.keys, ws.w
+    state, pair, ptr, succ, coef = frozen.state, frozen.pair, frozen.ptr, frozen.succ, frozen.coef
+    rewards, rest, part, stop, at = frozen.reward, frozen.rest, frozen.part, frozen.stop, frozen.at
+    one, changed = np.uint64(1), 0
+    if afresh:
+        _assign_places(m.pair_ptr, succ_ptr, frozen)
+        pair[:] = -1
+    for e in range(pairs.size):
+        i = np.uint64(pairs[state[e]])
+        before = pair[e]
+        changed += np.int64(i) != (before if before >= 0 else -2 - before)
+        n = np.uint64(ptr[e])
+        j, end, best = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one]), -np.inf
+        while j < end:
+            best = max(best, w[listed[j]])
+            j += one
+        k, in_turn = rows.stop[i], best > keys[rows.stop[i]]
+        if np.int64(i) == before and not in_turn:
+            continue
+        j = np.uint64(succ_ptr[i])
+        while j < end:
+            succ[n], coef[n] = listed[j], lows[j]
+            j += one
+            n += one
+        while n < np.uint64(ptr[e + 1]):
+            succ[n], coef[n] = 0, 0.0
+            n += one
+        pair[e], rewards[e], rest[e] = np.int64(i), reward[i], rests[i]
+        stop[e], at[e], part[e] = k, k, rows.part[i]
+        if in_turn:
+            pair[e] = -2 - np.int64(i)
+            _freeze_sorted(m.slack[i], succ_ptr[i], succ_ptr[i + one], ws, frozen, e)
+    return changed
+
+
+@kernel
+def _freeze_sorted(mass, first, end, ws, frozen, e):
+    """Freeze row e as the row first:end of the workspace is walked (see :func:`spanrl.kernels.backups.sorted_box_values`)."""
+    listed, low, room, rank, S = ws.succ, ws.low, ws.room, ws.rank, ws.keys.size
+    succ, coef, rest, base = frozen.succ, frozen.coef, frozen.rest[e], frozen.ptr[e] - first
+    position, part, spent = 0, 0.0, False
+    for j in range(first, end + 1):
+        k = np.int64(rank[listed[j]]) if j < end else S
+        if not spent and rest > 0.0 and k > position:
+            full = np.floor(mass / rest)
+            if full < k - position:
+                position += np.int64(full)
+                part, spent = mass - full * rest, True
+            else:
+                mass = max(mass - (k - position) * rest, 0.0)
+        if j == end:
+            break
+        succ[base + j], coef[base + j] = listed[j], low[j]
+        if not spent:
+            give = min(room[j], mass)
+            mass -= give
+            coef[base + j] += give - rest
+            position, spent = k + 1, mass <= 0.0
+    if not spent:
+        position = S
+    frozen.stop[e], frozen.at[e], frozen.part[e] = position, min(position, S - 1), part
+
+
+@kernel
+def sweep_frozen(frozen, order, keys, prefix, v, u, c, a):
+    """Set v ← (1−a)v + a·Γ_c u, 0 in state 0, for the value u of the frozen rows at v; return how far they are from equal steps.
+
+    ``keys`` and ``prefix`` are written in the frozen order.
+    """
+    state, ptr, succ, coef = frozen.state, frozen.ptr, frozen.succ, frozen.coef
+    rewards, rest, part, stop, at = frozen.reward, frozen.rest, frozen.part, frozen.stop, frozen.at
+    total, one = 0.0, np.uint64(1)
+    for k in range(v.size):
+        keys[k] = v[order[k]]
+        total += keys[k]
+        prefix[k + 1] = total
+    j, least = np.uint64(0), np.inf
+    for e in range(v.size):
+        end = np.uint64(ptr[e + 1])
+        total = rewards[e]
+        while j < end:
+            total += coef[j] * v[succ[j]]
+            j += one
+        total += rest[e] * prefix[np.uint64(stop[e])] + part[e] * keys[np.uint64(at[e])]
+        u[np.uint64(state[e])] = total
+        least = min(least, total)
+    ceiling, lo, hi = least + c, np.inf, -np.inf
+    shift = (1.0 - a) * v[0] + a * min(u[0], ceiling)
+    for s in range(v.size):
+        x = min(u[s], ceiling)
+        lo, hi = min(lo, x - v[s]), max(hi, x - v[s])
+        v[s] = (1.0 - a) * v[s] + a * x - shift
+    return hi - lo
