@@ -12,16 +12,57 @@ _DUST = 1e-14
 
 
 @kernel
-def best_pairs(pair_ptr, q, sign, tie, pair):
-    """Set pair(s) to the first pair of s whose sign·q is within ``tie`` of the largest."""
+def best_values(pair_ptr, q, sign, top):
+    """Set top(s) to the largest sign·q of the pairs of s; return the smallest and the largest q of all."""
+    low, high, i, one = np.inf, -np.inf, np.uint64(0), np.uint64(1)
+    for s in range(top.size):
+        best, end = -np.inf, np.uint64(pair_ptr[s + 1])
+        while i < end:
+            x = q[i]
+            low, high = min(low, x), max(high, x)
+            best = max(best, sign * x)
+            i += one
+        top[s] = best
+    return low, high
+
+
+@kernel
+def best_pairs(pair_ptr, q, sign, top, tie, pair):
+    """Set pair(s) to the first pair of s whose sign·q is within ``tie`` of top(s), the largest."""
     for s in range(pair.size):
-        best = -np.inf
         for i in range(pair_ptr[s], pair_ptr[s + 1]):
-            best = max(best, sign * q[i])
-        for i in range(pair_ptr[s], pair_ptr[s + 1]):
-            if sign * q[i] >= best - tie:
+            if sign * q[i] >= top[s] - tie:
                 pair[s] = i
                 break
+
+
+@kernel
+def contenders(pair_ptr, q, top, reach, pairs, ptr):
+    """Write the pairs whose q is within ``reach`` of top(s), and where those of each state begin; return how many there are."""
+    n = 0
+    for s in range(top.size):
+        for i in range(pair_ptr[s], pair_ptr[s + 1]):
+            if q[i] >= top[s] - reach:
+                pairs[n] = i
+                n += 1
+        ptr[s + 1] = n
+    return n
+
+
+@kernel
+def least_stay(m, enough):
+    """Return the smallest lower end of p(s|s,a) over all pairs, or 0 as soon as one is below ``enough``."""
+    least = 1.0
+    for s in range(m.pair_ptr.size - 1):
+        for i in range(m.pair_ptr[s], m.pair_ptr[s + 1]):
+            stay = 0.0
+            for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
+                if m.succ[j] == s:
+                    stay = m.low[j]
+            if stay < enough:
+                return 0.0
+            least = min(least, stay)
+    return least
 
 
 @kernel

@@ -98,6 +98,8 @@ def solve(
         iteration.run_modified()
     else:
         auto = method == "auto"
+        if auto:
+            iteration.overrelax()
         iteration.run(
             adapt=auto, may_hand_over=lambda: auto and c == inf and isinstance(model, MDP) and solves_directly(model)
         )
