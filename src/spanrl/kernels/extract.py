@@ -28,23 +28,27 @@ def best_values(pair_ptr, q, sign, top):
 
 @kernel
 def best_pairs(pair_ptr, q, sign, top, tie, pair):
-    """Set pair(s) to the first pair of s whose sign·q is within ``tie`` of top(s), the largest."""
+    """Set pair(s) to the first pair of s whose sign·q is within ``tie`` of top(s), the largest.
+
+    All pairs are looked at, from the last to the first: where to stop could not be foretold, and a wrong guess costs more.
+    """
     for s in range(pair.size):
-        for i in range(pair_ptr[s], pair_ptr[s + 1]):
-            if sign * q[i] >= top[s] - tie:
-                pair[s] = i
-                break
+        best, at = top[s] - tie, 0
+        for i in range(pair_ptr[s + 1] - 1, pair_ptr[s] - 1, -1):
+            at = i if sign * q[i] >= best else at
+        pair[s] = at
 
 
 @kernel
 def contenders(pair_ptr, q, top, reach, pairs, ptr):
     """Write the pairs whose q is within ``reach`` of top(s), and where those of each state begin; return how many there are."""
-    n = 0
+    n, i, one = np.uint64(0), np.uint64(0), np.uint64(1)
     for s in range(top.size):
-        for i in range(pair_ptr[s], pair_ptr[s + 1]):
-            if q[i] >= top[s] - reach:
-                pairs[n] = i
-                n += 1
+        least, end = top[s] - reach, np.uint64(pair_ptr[s + 1])
+        while i < end:
+            pairs[n] = i  # overwritten by the next one where it is not within reach
+            n += np.uint64(q[i] >= least)
+            i += one
         ptr[s + 1] = n
     return n
 
@@ -175,19 +179,30 @@ def rows(m, ws, pairs):
 
 
 @kernel
+def count_listed(succ_ptr, pairs):
+    """Return the number of listed successors of ``pairs``."""
+    n = 0
+    for i in pairs:
+        n += succ_ptr[i + 1] - succ_ptr[i]
+    return n
+
+
+@kernel
 def restrict(m, pairs, succ_ptr, succ, low, room, slack, rest):
-    """Copy the rows of one pair a state: the model under a fixed choice of actions."""
-    for s in range(pairs.size):
-        i = pairs[s]
-        at = succ_ptr[s]
-        for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
+    """Copy the rows of ``pairs``, one after the other."""
+    at, one, is_box = np.uint64(0), np.uint64(1), m.kind == BOX
+    for k in range(pairs.size):
+        i = pairs[k]
+        j, end = np.uint64(m.succ_ptr[i]), np.uint64(m.succ_ptr[i + 1])
+        while j < end:
             succ[at] = m.succ[j]
             low[at] = m.low[j]
-            if m.kind == BOX:
+            if is_box:
                 room[at] = m.room[j]
-            at += 1
-        succ_ptr[s + 1] = at
+            j += one
+            at += one
+        succ_ptr[k + 1] = at
         if m.kind != PLAIN:
-            slack[s] = m.slack[i]
-        if m.kind == BOX:
-            rest[s] = m.rest[i]
+            slack[k] = m.slack[i]
+        if is_box:
+            rest[k] = m.rest[i]

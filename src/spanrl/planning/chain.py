@@ -96,9 +96,7 @@ def _recurrent_sweeps(P: Any, r: Vector) -> tuple[float, Vector]:
     v, u = np.zeros(r.size), np.empty(r.size)
     tol = _RESIDUAL * max(float(np.ptp(r)), 1e-300)
     for n in _calls(arrays):
-        _, lo, hi, _, done, _ = value_iteration(
-            arrays, reward, 1.0, ws, v, u, np.inf, tol, 0.0, 0.0, 0.9, 0, n, np.inf
-        )
+        _, lo, hi, _, done, _ = value_iteration(arrays, reward, 1.0, ws, v, u, np.inf, tol, 0.0, 0.0, 0.9, 0, n, np.inf)
         tol = max(tol, _ROUNDING * float(np.abs(v).max()))
         if done:
             break

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.kernels.extract import least_stay
-from spanrl.kernels.iterate import bracket, clip, relax, value_iteration
+from spanrl.kernels.iterate import bracket, clip, relax
 from spanrl.kernels.layout import BALL
 from spanrl.models.checks import frozen
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.problem import Problem, Vector
+from spanrl.planning.shortlist import Shortlist
+from spanrl.planning.threads import Crew, Outcome
 
 # The numbers below are rules of thumb; none of them touches the certificate.
 _FIRST_LOOK = 16  # sweeps before the first look at the speed; then at every doubling
@@ -25,12 +27,8 @@ _SLOW = 300  # predicted sweeps above which freezing the actions pays
 _HAND_OVER = 50_000  # predicted sweeps above which a direct solution is cheaper
 _INNER = 1000  # most sweeps over frozen actions before they are chosen anew
 _PATIENCE = 60  # full sweeps without halving the bracket before freezing is given up
-_FIRST_CUT = 3  # sweeps before the first look for actions to leave out; then at every one and a half times
-_SAFETY = 1.5  # how much further than predicted v may move
-_FEW = 0.6  # share of the pairs below which it pays to copy them
-_WORTH_CUTTING = 5  # sweeps that must be left
 _MUCH_STAY = 0.5  # least probability of staying, in every pair, at which longer steps pay
-_MOST_STRETCH = 1e6
+_MOST_STRETCH = 1e3  # longer ones would cost digits where v grows for ever
 _ROUNDING = 1.4e-14  # a bracket this narrow, in units of v, is noise
 
 
@@ -47,16 +45,16 @@ class Iteration:
         damping: float | None,
         gamma: float | None,
         max_sweeps: int,
+        crew: Crew | None = None,
     ) -> None:
         """Start at v, which is changed in place."""
-        self.problem, self.v, self.u = problem, v, np.empty_like(v)
+        self.problem, self.v, self.u, self._crew = problem, v, np.empty_like(v), crew or Crew()
         self.c, self.tol, self.s_ref, self.max_sweeps = c, tol, s_ref, max_sweeps
         self.lo, self.hi, self.sweeps = -inf, inf, 0
         self.converged = self.at_rounding = self.handed_over = False
         self._damping, self._fixed = damping or 1.0, damping is not None
         self._stretch = 1.0  # how far beyond Fv a sweep may go
-        self._swept, self._left = problem, inf  # the actions that are swept, and how far v may move before others may be better
-        self._next_cut, self._last_cut = _FIRST_CUT, (0, inf)
+        self._list = Shortlist(problem)
         self._gamma, self._extra = gamma or 0.0, -1.0 if gamma else 0.0
         # a kernel call is to last 0.1 s at the most, at about 5 ns an entry: Ctrl-C is seen in between
         self._budget = max(1, int(2e7 / (problem.arrays.succ.size + 4 * problem.n_pairs)))
@@ -105,7 +103,7 @@ class Iteration:
     def certify(self, v: Vector) -> None:
         """Go to v, apply F once and test the bracket."""
         self.v[:] = v
-        self._left = -1.0
+        self._list.forget()
         self._test(self.problem.backup(self.v))
         self.at_rounding = not self.converged and self._is_noise()
 
@@ -127,9 +125,10 @@ class Iteration:
         With p(s|s,a) ≥ δ everywhere, v ↦ Lv − δv is monotone, so (1−a)v + a·Lv is for every a ≤ 1/(1−δ): it is value iteration on
         P' = (P − δI)/(1−δ), the aperiodicity transformation (Puterman 1994, Sec. 8.5.4) read backwards. The bracket stays that of L.
         """
-        stay = least_stay(self.problem.arrays, _MUCH_STAY) if self.problem.arrays.kind != BALL else 0.0
-        if not self.plain_only and self.c == inf:
-            self._stretch = min(1.0 / max(1.0 - stay, 1e-300), _MOST_STRETCH)
+        if self.plain_only or self.c < inf or self.problem.arrays.kind == BALL:
+            return
+        stay = least_stay(self.problem.arrays, _MUCH_STAY)
+        self._stretch = 1.0 / max(1.0 - stay, 1.0 / _MOST_STRETCH)
 
     def _test(self, value: Vector) -> bool:
         """Take ``value`` = Lv as one full sweep."""
@@ -143,31 +142,13 @@ class Iteration:
     def _sweep_to(self, target: int) -> None:
         """Run full sweeps until ``target`` sweeps are done or the bracket closes."""
         while self.sweeps < target and not self.converged:
-            if self._left < 0.0:
-                self._swept, self._left = self.problem, inf
-            if self.sweeps >= self._next_cut:
-                self._cut_actions()
-            most = min(target, self._next_cut) - self.sweeps
-            n, self.lo, self.hi, self._extra, self.converged, self._left = self._call(
-                self._swept, self.tol, self._extra, self._damping, most, self._left
+            actions = self._list
+            actions.update(self.v, self.sweeps, self.width, self.tol, self._stretch * self._damping)
+            most = actions.most_sweeps(self.sweeps, target)
+            n, self.lo, self.hi, self._extra, self.converged, actions.left = self._call(
+                actions.problem, self.tol, self._extra, self._damping, most, actions.left
             )
             self.sweeps += n
-
-    def _cut_actions(self) -> None:
-        """Sweep from now on without the actions that cannot be best before the bracket closes, where that leaves out many."""
-        n, width = self.sweeps - self._last_cut[0], self._last_cut[1]
-        self._last_cut, self._next_cut = (self.sweeps, self.width), self.sweeps + max(_FIRST_CUT, self.sweeps // 2)
-        if not self.width < width < inf:
-            return
-        rate = (self.width / width) ** (1.0 / n)
-        if log(self.width / self.tol) < _WORTH_CUTTING * -log(rate):
-            return
-        reach = _SAFETY * self._stretch * self._damping * self.width / (1.0 - rate)
-        if reach > self._left:
-            return
-        fewer = self._swept.contenders(self.v, reach, int(_FEW * self._swept.n_pairs))
-        if fewer is not None:
-            self._swept, self._left = fewer, reach
 
     def _sweep_frozen(self, pairs: NDArray[np.int64]) -> None:
         """Sweep over the chosen actions alone until their own bracket is ten times narrower, or for a while."""
@@ -179,20 +160,17 @@ class Iteration:
             n, _, _, _, done, _ = self._call(chosen, tol, 0.0, damping, left, inf)
             self.sweeps += n
             left = 0 if done else left - n
-        self._left = -1.0  # v has moved by more than anyone counted
+        self._list.forget()
 
     @cached_property
     def _one_each(self) -> NDArray[np.int64]:
         """The pointer of a problem with one pair a state."""
         return frozen(np.arange(self.problem.n_states + 1), np.int64)
 
-    def _call(
-        self, p: Problem, tol: float, extra: float, damping: float, most: int, reach: float
-    ) -> tuple[int, float, float, float, bool, float]:
+    def _call(self, p: Problem, tol: float, extra: float, damping: float, most: int, reach: float) -> Outcome:
         """Run one budget of sweeps on v; return (sweeps, lo, hi, extra, closed, what is left of reach)."""
         budget, a = min(self._budget, most), self._stretch * damping
-        shared = (p.arrays, p.reward, p.sign, p.workspace, self.v, self.u, self.c)
-        return value_iteration(*shared, tol, extra, self._gamma, a, self.s_ref, budget, reach)  # type: ignore[no-any-return]
+        return self._crew.sweep(p, self.v, self.u, self.c, tol, extra, self._gamma, a, self.s_ref, budget, reach)
 
     def _dampen(self, before: float) -> bool:
         """Lower the damping where the bracket stalls; False where there is nothing to lower."""

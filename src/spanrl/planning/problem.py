@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from spanrl.errors import OptionError
 from spanrl.kernels.backups import backup, pair_values
-from spanrl.kernels.extract import best_pairs, best_values, contenders, restrict, rows
+from spanrl.kernels.extract import best_pairs, best_values, contenders, count_listed, restrict, rows
 from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN, Arrays, shared_workspace, workspace
 from spanrl.kernels.order import rank_states
+from spanrl.models import checks
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.checks import frozen
 from spanrl.models.mdp import MDP
@@ -114,7 +115,7 @@ class Problem:
     def restricted(self, pairs: NDArray[np.int64], pair_ptr: NDArray[np.int64]) -> Problem:
         """Return the problem in which state s has only the pairs ``pairs[pair_ptr[s]:pair_ptr[s+1]]``."""
         m, k = self.arrays, pairs.size
-        n = int(np.sum(m.succ_ptr[pairs + 1] - m.succ_ptr[pairs]))
+        n = count_listed(m.succ_ptr, pairs)
         is_set, is_box = m.kind != PLAIN, m.kind == BOX
         succ_ptr, succ, low = np.zeros(k + 1, dtype=np.int64), np.empty(n, dtype=np.uint32), np.empty(n)
         room, slack, rest = np.empty(n if is_box else 0), np.empty(k if is_set else 0), np.empty(k if is_box else 0)
@@ -168,9 +169,8 @@ def _ball_arrays(model: BoundedMDP) -> Arrays:
 
 
 def _box_arrays(model: BoundedMDP) -> Arrays:
-    rows = np.repeat(np.arange(model.n_pairs), np.diff(model.succ_ptr))
-    slack = 1.0 - np.bincount(rows, model.p_low, model.n_pairs)
-    held = np.bincount(rows, (model.p_low > 0) | (model.p_high < 1), model.n_pairs) > 0
+    slack = 1.0 - checks.row_sums(model.succ_ptr, model.p_low)
+    held = checks.row_sums(model.succ_ptr, (model.p_low > 0) | (model.p_high < 1)) > 0
     slack[~held & (model.rest_high >= 1)] = FREE
     return Arrays(
         BOX,
