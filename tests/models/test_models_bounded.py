@@ -353,5 +353,5 @@ def test_successors_in_the_models_own_type_are_taken_as_they_are_and_still_check
     succ[0] = 0  # the model has its own copy
     assert model.succ.tolist() == [1, 0]
     assert MDP.from_pairs(*table, model.succ, [1.0, 1.0], [0.0, 1.0]).succ is model.succ
-    with pytest.raises(ModelError, match="successor 2 of .* must be a state in 0..1"):
+    with pytest.raises(ModelError, match=r"successor 2 of .* must be a state in 0\.\.1"):
         MDP.from_pairs(*table, np.array([2, 0], dtype=np.uint32), [1.0, 1.0], [0.0, 1.0])
