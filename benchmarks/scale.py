@@ -113,9 +113,10 @@ def thread_rows(smoke: bool) -> list[Row]:
                     f"{kind}, S = {S:g}" + ("" if used else ", below the size at which threads are used"),
                     timings["1"],
                     timings["2"],
-                    target=1.3 if used else None,
+                    target=None if not used else 1.3 if kind == "plain" else 1.1,  # states are sorted by one thread
                     at_least=True,
                     note=f"{1e3 * timings['1'].median:.3g} ms a sweep with one",
+                    data={"readme": f"two threads, {S:g} states"} if used and kind == "plain" and S == 10**6 else {},
                 )
             )
     return rows
@@ -172,8 +173,8 @@ def _per_unit(run: Callable[[], object], n: int) -> Callable[[], float]:
 
 def seen(mdp: MDP, visits: int = 1000) -> Counts:
     """Return the counts of a learner that has played every pair so often and seen what it should on the average."""
-    n = np.full(mdp.n_pairs, visits)
     times = np.maximum(1, np.rint(mdp.prob * visits)).astype(np.int64)
+    n = np.add.reduceat(times, mdp.succ_ptr[:-1])
     return Counts(n, mdp.reward.copy(), 0.1 * n, mdp.succ_ptr, mdp.succ, times)
 
 
@@ -210,7 +211,7 @@ def _fitted(group: str, case: str, timings: Mapping[str, Timing]) -> Row:
         "exponent",
         _MOST_GROWTH,
         least=float(exponents.min()),
-        note=f"R² = {r2:.4f}",
+        note=f"R² = {r2:.4f}, {1e3 * list(timings.values())[-1].median:.3g} ms at the largest",
     )
 
 

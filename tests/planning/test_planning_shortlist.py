@@ -5,7 +5,7 @@ import pytest
 from planning_models import garnet, optimal_gains, random_mdp
 from test_planning_threads import boxed, models
 
-from spanrl import MDP, evi, make, scopt, solve
+from spanrl import MDP, Policy, evaluate, evi, make, scopt, solve
 from spanrl.errors import MultichainError
 from spanrl.kernels.extract import best_pairs, least_stay
 from spanrl.planning import shortlist
@@ -134,3 +134,12 @@ def test_the_first_of_tied_pairs_is_taken():
     assert pair.tolist() == [1, 4]
     best_pairs(ptr, q, -1.0, np.array([-1.0, 0.0]), 1.5, pair)
     assert pair.tolist() == [0, 3]
+
+
+def test_a_lazy_chain_has_the_gain_of_the_quick_one_and_a_bias_that_is_longer_by_its_waits():
+    """With P = (1−δ)P' + δI: h = r − g + Ph is (1−δ)h = r − g + P'(1−δ)h. Too many states for a direct solution."""
+    fast = garnet(np.random.default_rng(4), 2100, 1, 4)
+    every = Policy(np.ones((2100, 1)))
+    quick, slow = evaluate(fast, every), evaluate(lazy(fast, 0.98), every)
+    np.testing.assert_allclose(slow.gain, quick.gain, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(0.02 * slow.bias, quick.bias, rtol=0, atol=1e-8)

@@ -9,12 +9,10 @@ from math import inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.kernels.extract import least_stay
 from spanrl.kernels.iterate import bracket, clip, relax
-from spanrl.kernels.layout import BALL
 from spanrl.models.checks import frozen
 from spanrl.planning.multichain import gain_gap
-from spanrl.planning.problem import Problem, Vector
+from spanrl.planning.problem import Problem, Vector, longest_step
 from spanrl.planning.shortlist import Shortlist
 from spanrl.planning.threads import Crew, Outcome
 
@@ -27,8 +25,6 @@ _SLOW = 300  # predicted sweeps above which freezing the actions pays
 _HAND_OVER = 50_000  # predicted sweeps above which a direct solution is cheaper
 _INNER = 1000  # most sweeps over frozen actions before they are chosen anew
 _PATIENCE = 60  # full sweeps without halving the bracket before freezing is given up
-_MUCH_STAY = 0.5  # least probability of staying, in every pair, at which longer steps pay
-_MOST_STRETCH = 1e3  # longer ones would cost digits where v grows for ever
 _ROUNDING = 1.4e-14  # a bracket this narrow, in units of v, is noise
 
 
@@ -120,15 +116,9 @@ class Iteration:
             self._sweep_frozen(choice.pair)
 
     def overrelax(self) -> None:
-        """Take sweeps as long as the self-loops allow, where all of them are large.
-
-        With p(s|s,a) ≥ δ everywhere, v ↦ Lv − δv is monotone, so (1−a)v + a·Lv is for every a ≤ 1/(1−δ): it is value iteration on
-        P' = (P − δI)/(1−δ), the aperiodicity transformation (Puterman 1994, Sec. 8.5.4) read backwards. The bracket stays that of L.
-        """
-        if self.plain_only or self.c < inf or self.problem.arrays.kind == BALL:
-            return
-        stay = least_stay(self.problem.arrays, _MUCH_STAY)
-        self._stretch = 1.0 / max(1.0 - stay, 1.0 / _MOST_STRETCH)
+        """Take steps as long as the self-loops allow, unless the options say how long they are; Γ_c has no self-loops to rely on."""
+        if not self.plain_only and self.c == inf:
+            self._stretch = longest_step(self.problem.arrays)
 
     def _test(self, value: Vector) -> bool:
         """Take ``value`` = Lv as one full sweep."""

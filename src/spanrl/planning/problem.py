@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spanrl.errors import OptionError
 from spanrl.kernels.backups import backup, pair_values
-from spanrl.kernels.extract import best_pairs, best_values, contenders, count_listed, restrict, rows
+from spanrl.kernels.extract import best_pairs, best_values, contenders, count_listed, least_stay, restrict, rows
 from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN, Arrays, shared_workspace, workspace
 from spanrl.kernels.order import rank_states
 from spanrl.models import checks
@@ -29,6 +29,9 @@ NOISE = 2e-15
 
 _MARGIN = 1e-9  # in units of the spread of the values: what an action must be behind to be left out
 _DUST = 1e-13
+
+_MUCH_STAY = 0.5
+_LONGEST = 1e3  # longer steps would cost digits where v grows for ever
 
 _EMPTY = frozen(np.empty(0), np.float64)
 
@@ -125,6 +128,16 @@ class Problem:
         arrays = Arrays(m.kind, pair_ptr, succ_ptr, succ, low, room, slack, rest)
         ws = shared_workspace(self.workspace, k if is_set else 0, n if is_set else 0)
         return Problem(arrays, frozen(self.reward[pairs], np.float64), self.sign, ws)
+
+
+def longest_step(m: Arrays) -> float:
+    """Return how long a step (1−a)v + a·Lv may be: 1, or more where every pair stays in its state with probability δ ≥ 1/2.
+
+    v ↦ Lv − δv is then monotone, and so is the step for every a ≤ 1/(1−δ): it is value iteration on P' = (P − δI)/(1−δ), the
+    aperiodicity transformation (Puterman 1994, Sec. 8.5.4) read backwards. The bracket is that of L all the same.
+    """
+    stay = 0.0 if m.kind == BALL else least_stay(m, _MUCH_STAY)  # a ball may take all of it away
+    return 1.0 / max(1.0 - stay, 1.0 / _LONGEST)
 
 
 def check_model(who: str, model: Model, sense: str) -> None:
