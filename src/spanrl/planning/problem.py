@@ -30,7 +30,7 @@ NOISE = 2e-15
 _MARGIN = 1e-9  # in units of the spread of the values: what an action must be behind to be left out
 _DUST = 1e-13
 
-_MUCH_STAY = 0.5
+_MUCH_STAY = 0.75  # below, steps would be less than four times as long, and what is left may be periodic
 _LONGEST = 1e3  # longer steps would cost digits where v grows for ever
 
 _EMPTY = frozen(np.empty(0), np.float64)
@@ -131,7 +131,7 @@ class Problem:
 
 
 def longest_step(m: Arrays) -> float:
-    """Return how long a step (1−a)v + a·Lv may be: 1, or more where every pair stays in its state with probability δ ≥ 1/2.
+    """Return how long a step (1−a)v + a·Lv may be: 1, or more where every pair stays in its state with probability δ ≥ 3/4.
 
     v ↦ Lv − δv is then monotone, and so is the step for every a ≤ 1/(1−δ): it is value iteration on P' = (P − δI)/(1−δ), the
     aperiodicity transformation (Puterman 1994, Sec. 8.5.4) read backwards. The bracket is that of L all the same.

@@ -11,7 +11,7 @@ bracket is at most ``tol`` wide; nothing else is a stopping rule, so that warm s
 * *damping*: v ← (1−a)v + a·Fv. F is non-expansive in span, so the bracket never widens; with 0 < a < 1 it converges also where plain
   iteration cycles for ever (App. B.2). Switched on when the bracket stops narrowing.
 * *longer steps*: where every pair stays with probability δ or more, a may be as large as 1/(1−δ)
-  (:func:`spanrl.planning.problem.longest_step`); "auto" takes it where δ ≥ 1/2 and there is no span bound.
+  (:func:`spanrl.planning.problem.longest_step`); "auto" takes it where δ ≥ 3/4 and there is no span bound.
 * *fewer actions*: those that cannot be best before the bracket closes are left out, which changes no bit
   (:mod:`spanrl.planning.shortlist`).
 * *modified policy iteration*: freeze the greedy actions, sweep over them alone, then one full sweep with the test. Cheaper by the number
