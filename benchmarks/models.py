@@ -29,12 +29,13 @@ def garnet(S: int, A: int, branches: int, seed: int = 0, stay: float = 0.0) -> M
 def boxed(mdp: MDP, width: float = 0.1, rest: float = 0.02, seed: int = 1) -> BoundedMDP:
     """Return a box of ±width around a model, with every other state possible up to ``rest``."""
     low, high = np.maximum(mdp.prob - width, 0), np.minimum(mdp.prob + width, 1)
+    low.flags.writeable = high.flags.writeable = False  # so that they need not be copied
     r = mdp.reward
     return BoundedMDP.from_pairs(
         mdp.pair_state,
         mdp.action,
         mdp.succ_ptr,
-        mdp.succ.astype(int),
+        mdp.succ,
         low,
         high,
         np.full(mdp.n_pairs, rest),

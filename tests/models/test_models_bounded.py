@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from model_samples import dense_box, random_dense, small_ball, small_box, small_
 
 from spanrl import MDP, BoundedMDP
 from spanrl.errors import ModelError
+from spanrl.models import checks
 
 ARRAYS = ("pair_ptr", "action", "succ_ptr", "succ", "p_low", "p_high", "rest_high", "radius", "r_low", "r_high")
 
@@ -328,3 +330,28 @@ def test_perturb_refuses_states(state: int) -> None:
 def test_perturb_refuses_balls() -> None:
     with pytest.raises(ModelError, match="works on boxes; this model has L1 balls"):
         small_ball().perturb(0.1, 0)
+
+
+@pytest.mark.parametrize("part", [1, 3, 10**6])
+def test_row_sums_are_added_from_left_to_right(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_ROWS", part)
+    rng = np.random.default_rng(0)
+    ptr = np.concatenate(([0], np.cumsum(rng.integers(0, 5, 17))))
+    values = rng.random(ptr[-1])
+    expected = [sum(values[a:b].tolist()) for a, b in pairwise(ptr)]
+    np.testing.assert_allclose(checks.row_sums(ptr, values), expected, rtol=0, atol=1e-15)
+    assert (
+        checks.row_sums(ptr, values).tobytes()
+        == np.bincount(np.repeat(np.arange(17), np.diff(ptr)), values, 17).tobytes()
+    )
+
+
+def test_successors_in_the_models_own_type_are_taken_as_they_are_and_still_checked() -> None:
+    table = ([0, 1], [0, 0], [0, 1, 2])
+    succ = np.array([1, 0], dtype=np.uint32)
+    model = MDP.from_pairs(*table, succ, [1.0, 1.0], [0.0, 1.0])
+    succ[0] = 0  # the model has its own copy
+    assert model.succ.tolist() == [1, 0]
+    assert MDP.from_pairs(*table, model.succ, [1.0, 1.0], [0.0, 1.0]).succ is model.succ
+    with pytest.raises(ModelError, match=r"successor 2 of .* must be a state in 0\.\.1"):
+        MDP.from_pairs(*table, np.array([2, 0], dtype=np.uint32), [1.0, 1.0], [0.0, 1.0])

@@ -132,24 +132,21 @@ def plan(
     ] = "auto",
     policy: Annotated[str, typer.Option(help="In truncated states: mixture (the paper) or greedy.")] = "mixture",
     max_sweeps: Annotated[str, typer.Option(help="Give up after so many sweeps.")] = "1e7",
+    threads: Annotated[
+        str, typer.Option(help="Threads that share the sweeps of a model with 10⁶ transitions or more.")
+    ] = "1",
     as_json: Json = False,
 ) -> None:
     """Solve a model, with or without a bound on the bias span, and show the policy with its certified gain."""
-    bound, width, most = (
-        to_number("plan", "--span-bound", span_bound),
-        to_number("plan", "--tol", tol),
-        to_number("plan", "--max-sweeps", max_sweeps),
-    )
-    if not 1 <= most < math.inf or most != int(most):
-        raise OptionError(f"plan: --max-sweeps must be a whole number ≥ 1; got {max_sweeps}.")
+    bound, width = to_number("plan", "--span-bound", span_bound), to_number("plan", "--tol", tol)
+    most, n_threads = _at_least_one("--max-sweeps", max_sweeps), _at_least_one("--threads", threads)
     loaded = _load(model)
     from spanrl.planning.solve import check_options, solve
 
     check_options(loaded, bound, width, sense, method, policy=policy)
     with compiling("plan"):
-        solution = solve(
-            loaded, span_bound=bound, tol=width, sense=sense, method=method, policy=policy, max_sweeps=int(most)
-        )
+        options: dict[str, Any] = {"sense": sense, "method": method, "policy": policy}
+        solution = solve(loaded, span_bound=bound, tol=width, **options, max_sweeps=most, threads=n_threads)
     if as_json:
         fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__ if not name.startswith("_")}
         chain, reward = solution.optimistic
@@ -190,6 +187,14 @@ def plan(
             "truncated": ["yes" if t else "" for t in solution.truncated[:_SHOWN]],
         },
     )
+
+
+def _at_least_one(option: str, text: str) -> int:
+    """Read a whole number ≥ 1."""
+    value = to_number("plan", option, text)
+    if not 1 <= value < math.inf or value != int(value):
+        raise OptionError(f"plan: {option} must be a whole number ≥ 1; got {text}.")
+    return int(value)
 
 
 def _load(text: str) -> MDP | BoundedMDP:

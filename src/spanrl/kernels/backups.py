@@ -157,7 +157,8 @@ def ball_values(m, reward, sign, ws, pairs, q):
 @kernel
 def plain_backup(m, reward, v, out):
     """Set out(s) = max_a r(s,a) + Σ p(s'|s,a) v(s'). Unsigned running indices: numba then checks no negative index."""
-    i, j, one = np.uint64(0), np.uint64(0), np.uint64(1)
+    i, one = np.uint64(m.pair_ptr[0]), np.uint64(1)
+    j = np.uint64(m.succ_ptr[i])
     for s in range(out.size):
         best = -np.inf
         last = np.uint64(m.pair_ptr[s + 1])
@@ -189,27 +190,49 @@ def set_values(m, reward, sign, ws, v, q):
 
 
 @kernel
-def pair_values(m, reward, sign, ws, v, q):
-    """Set q [n_pairs] to r(s,a) + the inner value of every pair at v."""
-    if m.kind != PLAIN:
-        set_values(m, reward, sign, ws, v, q)
-        return
-    for i in range(q.size):
+def plain_values(m, reward, v, q):
+    """Set q(i) = r(i) + Σ p(s'|i) v(s') for every pair of a plain model; the same bits as in :func:`plain_backup`."""
+    i, j, one = np.uint64(0), np.uint64(0), np.uint64(1)
+    last = np.uint64(q.size)
+    while i < last:
         total = reward[i]
-        for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
+        end = np.uint64(m.succ_ptr[i + one])
+        while j < end:
             total += m.low[j] * v[m.succ[j]]
+            j += one
         q[i] = total
+        i += one
 
 
 @kernel
-def backup(m, reward, sign, ws, v, out):
-    """Set out = Lv: the maximum over actions of :func:`pair_values`."""
+def pair_values(m, reward, sign, ws, v, q):
+    """Set q [n_pairs] to r(s,a) + the inner value of every pair at v."""
+    if m.kind == PLAIN:
+        plain_values(m, reward, v, q)
+    else:
+        set_values(m, reward, sign, ws, v, q)
+
+
+@kernel
+def block_backup(m, reward, sign, ws, v, out):
+    """Set out = Lv on a block of neighbouring states: ``m.pair_ptr`` and ``ws.pairs`` are those of the block, all else is the model's.
+
+    The workspace of a set model must be ranked. Blocks write to different places, so that threads may work on them at the same time.
+    """
     if m.kind == PLAIN:
         plain_backup(m, reward, v, out)
         return
-    set_values(m, reward, sign, ws, v, ws.q)
+    some_values(m, reward, sign, ws, ws.pairs, ws.q)
     for s in range(out.size):
         best = -np.inf
         for i in range(m.pair_ptr[s], m.pair_ptr[s + 1]):
             best = max(best, ws.q[i])
         out[s] = best
+
+
+@kernel
+def backup(m, reward, sign, ws, v, out):
+    """Set out = Lv: the maximum over actions of :func:`pair_values`."""
+    if m.kind != PLAIN:
+        rank_states(sign, v, ws)
+    block_backup(m, reward, sign, ws, v, out)

@@ -12,16 +12,61 @@ _DUST = 1e-14
 
 
 @kernel
-def best_pairs(pair_ptr, q, sign, tie, pair):
-    """Set pair(s) to the first pair of s whose sign·q is within ``tie`` of the largest."""
+def best_values(pair_ptr, q, sign, top):
+    """Set top(s) to the largest sign·q of the pairs of s; return the smallest and the largest q of all."""
+    low, high, i, one = np.inf, -np.inf, np.uint64(0), np.uint64(1)
+    for s in range(top.size):
+        best, end = -np.inf, np.uint64(pair_ptr[s + 1])
+        while i < end:
+            x = q[i]
+            low, high = min(low, x), max(high, x)
+            best = max(best, sign * x)
+            i += one
+        top[s] = best
+    return low, high
+
+
+@kernel
+def best_pairs(pair_ptr, q, sign, top, tie, pair):
+    """Set pair(s) to the first pair of s whose sign·q is within ``tie`` of top(s), the largest.
+
+    All pairs are looked at, from the last to the first: where to stop could not be foretold, and a wrong guess costs more.
+    """
     for s in range(pair.size):
-        best = -np.inf
-        for i in range(pair_ptr[s], pair_ptr[s + 1]):
-            best = max(best, sign * q[i])
-        for i in range(pair_ptr[s], pair_ptr[s + 1]):
-            if sign * q[i] >= best - tie:
-                pair[s] = i
-                break
+        best, at = top[s] - tie, 0
+        for i in range(pair_ptr[s + 1] - 1, pair_ptr[s] - 1, -1):
+            at = i if sign * q[i] >= best else at
+        pair[s] = at
+
+
+@kernel
+def contenders(pair_ptr, q, top, reach, pairs, ptr):
+    """Write the pairs whose q is within ``reach`` of top(s), and where those of each state begin; return how many there are."""
+    n, i, one = np.uint64(0), np.uint64(0), np.uint64(1)
+    for s in range(top.size):
+        least, end = top[s] - reach, np.uint64(pair_ptr[s + 1])
+        while i < end:
+            pairs[n] = i  # overwritten by the next one where it is not within reach
+            n += np.uint64(q[i] >= least)
+            i += one
+        ptr[s + 1] = n
+    return n
+
+
+@kernel
+def least_stay(m, enough):
+    """Return the smallest lower end of p(s|s,a) over all pairs, or 0 as soon as one is below ``enough``."""
+    least = 1.0
+    for s in range(m.pair_ptr.size - 1):
+        for i in range(m.pair_ptr[s], m.pair_ptr[s + 1]):
+            stay = 0.0
+            for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
+                if m.succ[j] == s:
+                    stay = m.low[j]
+            if stay < enough:
+                return 0.0
+            least = min(least, stay)
+    return least
 
 
 @kernel
@@ -134,19 +179,30 @@ def rows(m, ws, pairs):
 
 
 @kernel
+def count_listed(succ_ptr, pairs):
+    """Return the number of listed successors of ``pairs``."""
+    n = 0
+    for i in pairs:
+        n += succ_ptr[i + 1] - succ_ptr[i]
+    return n
+
+
+@kernel
 def restrict(m, pairs, succ_ptr, succ, low, room, slack, rest):
-    """Copy the rows of one pair a state: the model under a fixed choice of actions."""
-    for s in range(pairs.size):
-        i = pairs[s]
-        at = succ_ptr[s]
-        for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
+    """Copy the rows of ``pairs``, one after the other."""
+    at, one, is_box = np.uint64(0), np.uint64(1), m.kind == BOX
+    for k in range(pairs.size):
+        i = pairs[k]
+        j, end = np.uint64(m.succ_ptr[i]), np.uint64(m.succ_ptr[i + 1])
+        while j < end:
             succ[at] = m.succ[j]
             low[at] = m.low[j]
-            if m.kind == BOX:
+            if is_box:
                 room[at] = m.room[j]
-            at += 1
-        succ_ptr[s + 1] = at
+            j += one
+            at += one
+        succ_ptr[k + 1] = at
         if m.kind != PLAIN:
-            slack[s] = m.slack[i]
-        if m.kind == BOX:
-            rest[s] = m.rest[i]
+            slack[k] = m.slack[i]
+        if is_box:
+            rest[k] = m.rest[i]

@@ -13,6 +13,8 @@ _ROUNDING = 1.8e-15  # eight units in the last place of the largest value
 @kernel
 def clip(u, c):
     """Apply Γ_c in place: u ← min(u, min u + c)."""
+    if c == np.inf:
+        return
     ceiling = np.inf
     for s in range(u.size):
         ceiling = min(ceiling, u[s])
@@ -24,12 +26,14 @@ def clip(u, c):
 @kernel
 def bracket(v, u):
     """Return (min(u − v), max(u − v)), widened by what rounding may have taken from u = Fv."""
-    lo, hi, size = np.inf, -np.inf, 0.0
+    lo, hi, size_u, size_v = np.inf, -np.inf, 0.0, 0.0  # two sizes: one would be the longest chain of the loop
     for s in range(v.size):
         d = u[s] - v[s]
         lo = min(lo, d)
         hi = max(hi, d)
-        size = max(size, abs(u[s]), abs(v[s]))
+        size_u = max(size_u, abs(u[s]))
+        size_v = max(size_v, abs(v[s]))
+    size = max(size_u, size_v)
     return lo - _ROUNDING * size, hi + _ROUNDING * size
 
 
@@ -42,22 +46,33 @@ def relax(v, u, a, s_ref):
 
 
 @kernel
-def value_iteration(m, reward, sign, ws, v, u, c, tol, extra, gamma, a, s_ref, budget):
-    """Sweep until the bracket is at most ``tol`` wide, or ``budget`` sweeps are done.
+def finish_sweep(v, u, c, tol, extra, gamma, a, s_ref):
+    """Take u = Lv to the next v, unless the bracket is at most ``tol`` wide: then u = Fv and v stays. Returns (lo, hi, extra, closed).
 
     ``extra`` is the paper's term 2γⁿ/(1−γ)·sp(v₁ − v₀), added to the width before it is compared; it shrinks by γ a sweep. A negative
-    one means: not known yet, set it from the first sweep. On success v is the vector that the bracket and the policy belong to,
-    and u = Fv. Returns (sweeps, lo, hi, extra, converged).
+    one means: not known yet, set it from this sweep.
     """
-    lo, hi = -np.inf, np.inf
-    for n in range(budget):
+    clip(u, c)
+    lo, hi = bracket(v, u)
+    if extra < 0.0:
+        extra = 2.0 / (1.0 - gamma) * (hi - lo)
+    if hi - lo + extra <= tol:
+        return lo, hi, extra, True
+    relax(v, u, a, s_ref)
+    return lo, hi, extra * gamma, False
+
+
+@kernel
+def value_iteration(m, reward, sign, ws, v, u, c, tol, extra, gamma, a, s_ref, budget, reach=np.inf):
+    """Sweep until the bracket is at most ``tol`` wide, ``budget`` sweeps are done, or v may have moved by more than ``reach`` in span.
+
+    On success v is the vector that the bracket and the policy belong to, and u = Fv; ``extra`` is as in :func:`finish_sweep`. Returns
+    (sweeps, lo, hi, extra, converged, what is left of ``reach``). A sweep moves v by a·(hi − lo).
+    """
+    lo, hi, n, closed = -np.inf, np.inf, 0, False
+    while n < budget and not closed and reach >= 0.0:
         backup(m, reward, sign, ws, v, u)
-        clip(u, c)
-        lo, hi = bracket(v, u)
-        if extra < 0.0:
-            extra = 2.0 / (1.0 - gamma) * (hi - lo)
-        if hi - lo + extra <= tol:
-            return n + 1, lo, hi, extra, True
-        extra *= gamma
-        relax(v, u, a, s_ref)
-    return budget, lo, hi, extra, False
+        lo, hi, extra, closed = finish_sweep(v, u, c, tol, extra, gamma, a, s_ref)
+        reach -= a * (hi - lo)
+        n += 1
+    return n, lo, hi, extra, closed, reach

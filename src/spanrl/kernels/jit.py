@@ -11,12 +11,12 @@ from spanrl.kernels.cache import cache_dir
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile ``function`` in no-Python mode on first use and keep the result on disk. No fastmath: bits matter."""
+    """Compile ``function`` on first use, to run without the interpreter lock, and keep the result on disk. No fastmath: bits matter."""
     folder = cache_dir()
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder) if folder else before
     try:
-        return numba.njit(cache=folder is not None, error_model="numpy")(function)
+        return numba.njit(cache=folder is not None, nogil=True, error_model="numpy")(function)
     finally:
         config.CACHE_DIR = before

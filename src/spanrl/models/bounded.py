@@ -102,7 +102,7 @@ class BoundedMDP(PairTable):
         def where(i: int) -> str:
             return f"[s={states[i]}, a={actions[i]}]"
 
-        ptr, succs = checks.integers(who, "succ_ptr", succ_ptr), checks.integers(who, "succ", succ)
+        ptr, succs = checks.integers(who, "succ_ptr", succ_ptr), checks.indices(who, "succ", succ)
         checks.successor_table(who, ptr, succs, n_pairs, S, where)
         low, high = (
             checks.numeric(who, "p_low", p_low, (succs.size,)),
@@ -110,7 +110,7 @@ class BoundedMDP(PairTable):
         )
         rest = checks.numeric(who, "rest_high", rest_high, (n_pairs,))
         box_checks.box(who, ptr, succs, low, high, rest, where)
-        keep = (high > 0) | (np.repeat(rest, np.diff(ptr)) > 0)
+        keep = (high > 0) | np.repeat(rest > 0, np.diff(ptr))
         order = checks.canonical_order(ptr, succs, keep)
         if order is not None:
             index, ptr = order

@@ -69,8 +69,7 @@ def with_mass(
 ) -> tuple[Array, Array, Array]:
     """Check that every box holds a distribution, Σ low ≤ 1 ≤ Σ high; return the ends, rescaled where they miss 1 by rounding."""
     n = np.diff(ptr)
-    rows = np.repeat(np.arange(n.size), n)
-    least, most = np.bincount(rows, low, n.size), np.bincount(rows, high, n.size) + rest * (S - n)
+    least, most = checks.row_sums(ptr, low), checks.row_sums(ptr, high) + rest * (S - n)
     for bad, sums, ends, rule in (
         (least > 1 + SUM_TOL, least, "lower", "must not exceed 1"),
         (most < 1 - SUM_TOL, most, "upper", "must reach 1"),
@@ -79,10 +78,10 @@ def with_mass(
         checks.reject(who, bad, text, rule, None, "Widen the intervals.")
     over, under = np.maximum(least, 1.0), np.minimum(most, 1.0)
     if (over > 1).any():
-        low = low / over[rows]
+        low = low / np.repeat(over, n)
     if (under < 1).any():
-        high, rest = np.minimum(high / under[rows], 1.0), np.minimum(rest / under, 1.0)
-    return low, np.maximum(low, high), rest
+        high, rest = np.minimum(high / np.repeat(under, n), 1.0), np.minimum(rest / under, 1.0)
+    return low, high if (low <= high).all() else np.maximum(low, high), rest
 
 
 def _no_distribution(where: checks.Where, sums: Array, ends: str, i: int) -> str:

@@ -14,6 +14,7 @@ from spanrl.errors import ModelError
 SUM_TOL = 1e-8
 _MOST_ACTIONS = 10**6
 ROUNDING = 1e-12
+_ROWS = 2**18
 
 Array = NDArray[Any]
 Where = Callable[[int], str]
@@ -60,6 +61,23 @@ def integers(who: str, name: str, value: ArrayLike) -> Array:
             f"{who}: {name} must be a one-dimensional array of integers; got dtype {array.dtype}, shape {array.shape}."
         )
     return array.astype(np.int64, copy=False)
+
+
+def indices(who: str, name: str, value: ArrayLike) -> Array:
+    """Return ``value`` as a one-dimensional array of integers, in the type that models keep successors in where it has it already."""
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype == np.uint32:
+        return value
+    return integers(who, name, value)
+
+
+def row_sums(ptr: Array, values: Array) -> NDArray[np.float64]:
+    """Return the sum of each compressed row, added from left to right; a part of the rows at a time, to be sparing with memory."""
+    out = np.empty(ptr.size - 1)
+    for begin in range(0, out.size, _ROWS):
+        part = ptr[begin : begin + _ROWS + 1]
+        rows = np.repeat(np.arange(part.size - 1), np.diff(part))
+        out[begin : begin + _ROWS] = np.bincount(rows, values[part[0] : part[-1]], part.size - 1)
+    return out
 
 
 def reject(who: str, bad: NDArray[np.bool_], where: Where, rule: str, values: Array | None, remedy: str) -> None:

@@ -110,7 +110,7 @@ class MDP(PairTable):
         def where(i: int) -> str:
             return f"P[s={states[i]}, a={actions[i]}]"
 
-        ptr, succs = checks.integers(who, "succ_ptr", succ_ptr), checks.integers(who, "succ", succ)
+        ptr, succs = checks.integers(who, "succ_ptr", succ_ptr), checks.indices(who, "succ", succ)
         checks.successor_table(who, ptr, succs, n_pairs, n_states, where)
         probs = checks.numeric(who, "prob", prob, (succs.size,))
         rewards = checks.numeric(who, "reward", reward, (n_pairs,))

@@ -21,7 +21,7 @@ from spanrl.kernels.layout import PLAIN, Arrays, workspace
 from spanrl.models.checks import frozen
 from spanrl.planning.banded import band_order
 from spanrl.planning.multichain import closed_components
-from spanrl.planning.problem import Vector
+from spanrl.planning.problem import Vector, longest_step
 
 DIRECT = 2000
 """Up to this many states in a class the linear systems are solved directly; beyond, only where their band is narrow."""
@@ -29,6 +29,7 @@ DIRECT = 2000
 _RESIDUAL = 1e-11
 _DIRECT_RESIDUAL = 1e-9
 _ROUNDING = 1.4e-14  # in units of the vector: below this a residual is noise
+_DAMPING = 0.9  # a chain may be periodic
 _MAX_SWEEPS = 10**7
 _ENTRIES_A_CALL = 2 * 10**7  # a kernel call lasts 0.1 s at the most
 
@@ -94,9 +95,9 @@ def _recurrent_sweeps(P: Any, r: Vector) -> tuple[float, Vector]:
     arrays = _plain(P)
     reward, ws = frozen(r, np.float64), workspace(arrays)
     v, u = np.zeros(r.size), np.empty(r.size)
-    tol = _RESIDUAL * max(float(np.ptp(r)), 1e-300)
+    tol, a = _RESIDUAL * max(float(np.ptp(r)), 1e-300), _DAMPING * longest_step(arrays)
     for n in _calls(arrays):
-        _, lo, hi, _, done = value_iteration(arrays, reward, 1.0, ws, v, u, np.inf, tol, 0.0, 0.0, 0.9, 0, n)
+        _, lo, hi, _, done, _ = value_iteration(arrays, reward, 1.0, ws, v, u, np.inf, tol, 0.0, 0.0, a, 0, n, np.inf)
         tol = max(tol, _ROUNDING * float(np.abs(v).max()))
         if done:
             break
@@ -105,7 +106,7 @@ def _recurrent_sweeps(P: Any, r: Vector) -> tuple[float, Vector]:
     transposed = _plain(P.T.tocsr())
     mu, work = np.full(r.size, 1.0 / r.size), np.empty(r.size)
     for n in _calls(arrays):
-        if stationary_sweeps(transposed, mu, work, 0.9, _RESIDUAL, n) <= _RESIDUAL:
+        if stationary_sweeps(transposed, mu, work, a, _RESIDUAL, n) <= _RESIDUAL:
             return (lo + hi) / 2, v - mu @ v
     raise _too_slow(r.size)
 

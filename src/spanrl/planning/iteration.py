@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from math import inf, log
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.kernels.iterate import bracket, clip, relax, value_iteration
+from spanrl.kernels.iterate import bracket, clip, relax
+from spanrl.models.checks import frozen
 from spanrl.planning.multichain import gain_gap
-from spanrl.planning.problem import Problem, Vector
+from spanrl.planning.problem import Problem, Vector, longest_step
+from spanrl.planning.shortlist import Shortlist
+from spanrl.planning.threads import Crew, Outcome
 
 # The numbers below are rules of thumb; none of them touches the certificate.
 _FIRST_LOOK = 16  # sweeps before the first look at the speed; then at every doubling
@@ -37,13 +41,16 @@ class Iteration:
         damping: float | None,
         gamma: float | None,
         max_sweeps: int,
+        crew: Crew | None = None,
     ) -> None:
         """Start at v, which is changed in place."""
-        self.problem, self.v, self.u = problem, v, np.empty_like(v)
+        self.problem, self.v, self.u, self._crew = problem, v, np.empty_like(v), crew or Crew()
         self.c, self.tol, self.s_ref, self.max_sweeps = c, tol, s_ref, max_sweeps
         self.lo, self.hi, self.sweeps = -inf, inf, 0
         self.converged = self.at_rounding = self.handed_over = False
         self._damping, self._fixed = damping or 1.0, damping is not None
+        self._stretch = 1.0  # how far beyond Fv a sweep may go
+        self._list = Shortlist(problem)
         self._gamma, self._extra = gamma or 0.0, -1.0 if gamma else 0.0
         # a kernel call is to last 0.1 s at the most, at about 5 ns an entry: Ctrl-C is seen in between
         self._budget = max(1, int(2e7 / (problem.arrays.succ.size + 4 * problem.n_pairs)))
@@ -92,6 +99,7 @@ class Iteration:
     def certify(self, v: Vector) -> None:
         """Go to v, apply F once and test the bracket."""
         self.v[:] = v
+        self._list.forget()
         self._test(self.problem.backup(self.v))
         self.at_rounding = not self.converged and self._is_noise()
 
@@ -104,8 +112,13 @@ class Iteration:
                 return
             since = 0 if self.width <= best / 2 else since + 1
             best = min(best, self.width)
-            relax(self.v, self.u, self._damping, self.s_ref)
+            relax(self.v, self.u, self._stretch * self._damping, self.s_ref)
             self._sweep_frozen(choice.pair)
+
+    def overrelax(self) -> None:
+        """Take steps as long as the self-loops allow, unless the options say how long they are; Γ_c has no self-loops to rely on."""
+        if not self.plain_only and self.c == inf:
+            self._stretch = longest_step(self.problem.arrays)
 
     def _test(self, value: Vector) -> bool:
         """Take ``value`` = Lv as one full sweep."""
@@ -119,29 +132,35 @@ class Iteration:
     def _sweep_to(self, target: int) -> None:
         """Run full sweeps until ``target`` sweeps are done or the bracket closes."""
         while self.sweeps < target and not self.converged:
-            n, self.lo, self.hi, self._extra, self.converged = self._call(
-                self.problem, self.tol, self._extra, self._damping, target - self.sweeps
+            actions = self._list
+            actions.update(self.v, self.sweeps, self.width, self.tol, self._stretch * self._damping)
+            most = actions.most_sweeps(self.sweeps, target)
+            n, self.lo, self.hi, self._extra, self.converged, actions.left = self._call(
+                actions.problem, self.tol, self._extra, self._damping, most, actions.left
             )
             self.sweeps += n
 
     def _sweep_frozen(self, pairs: NDArray[np.int64]) -> None:
         """Sweep over the chosen actions alone until their own bracket is ten times narrower, or for a while."""
-        frozen = self.problem.restricted(pairs)
+        chosen = self.problem.restricted(pairs, self._one_each)
         tol = max(self.width / 10, self.tol / 2)
         damping = min(self._damping, _DAMPINGS[1])  # a frozen policy may well be periodic
         left = min(_INNER, self.max_sweeps - self.sweeps)
         while left > 0:
-            n, _, _, _, done = self._call(frozen, tol, 0.0, damping, left)
+            n, _, _, _, done, _ = self._call(chosen, tol, 0.0, damping, left, inf)
             self.sweeps += n
             left = 0 if done else left - n
+        self._list.forget()
 
-    def _call(
-        self, p: Problem, tol: float, extra: float, damping: float, most: int
-    ) -> tuple[int, float, float, float, bool]:
-        """Run one budget of sweeps on v; return (sweeps, lo, hi, extra, closed)."""
-        budget = min(self._budget, most)
-        shared = (p.arrays, p.reward, p.sign, p.workspace, self.v, self.u, self.c)
-        return value_iteration(*shared, tol, extra, self._gamma, damping, self.s_ref, budget)  # type: ignore[no-any-return]
+    @cached_property
+    def _one_each(self) -> NDArray[np.int64]:
+        """The pointer of a problem with one pair a state."""
+        return frozen(np.arange(self.problem.n_states + 1), np.int64)
+
+    def _call(self, p: Problem, tol: float, extra: float, damping: float, most: int, reach: float) -> Outcome:
+        """Run one budget of sweeps on v; return (sweeps, lo, hi, extra, closed, what is left of reach)."""
+        budget, a = min(self._budget, most), self._stretch * damping
+        return self._crew.sweep(p, self.v, self.u, self.c, tol, extra, self._gamma, a, self.s_ref, budget, reach)
 
     def _dampen(self, before: float) -> bool:
         """Lower the damping where the bracket stalls; False where there is nothing to lower."""

@@ -158,28 +158,32 @@ def decide(
     ceiling = best.value.min() + bound
     margin = max(_ROUNDING * float(np.ptp(best.value)), NOISE * float(np.abs(best.value).max()))
     truncated = best.value > ceiling + margin
-    lowest, least = problem, best
-    if truncated.any():
-        lowest = prepare(model, "pessimistic", who)
-        least = lowest.best(vector, sign=-1.0, most=tie)
+    weight, mine = np.zeros(problem.n_states), (problem, best.pair)
+    if not truncated.any():
+        rule = _mixed_policy(model, weight, best.pair, best.pair)
+        return SpanGreedy(rule, weight, ~truncated, truncated, best.at_pair, mine, mine, vector)
+    lowest = prepare(model, "pessimistic", who)
+    least = lowest.best(vector, sign=-1.0, most=tie)
     high, low = best.at_pair, least.at_pair
     feasible = ~truncated | (least.value <= ceiling + margin)
-    weight = np.zeros(problem.n_states)
     if policy == "mixture":
         cut = truncated & feasible & (high > low)
         weight[cut] = np.clip((high[cut] - ceiling) / (high[cut] - low[cut]), 0.0, 1.0)
         weight[~feasible] = 1.0
     value = (1 - weight) * high + weight * low
     rule = _mixed_policy(model, weight, best.pair, least.pair)
-    return SpanGreedy(rule, weight, feasible, truncated, value, (problem, best.pair), (lowest, least.pair), vector)
+    return SpanGreedy(rule, weight, feasible, truncated, value, mine, (lowest, least.pair), vector)
 
 
 def _mixed_policy(model: Model, weight: Vector, best: NDArray[np.int64], least: NDArray[np.int64]) -> Policy:
     """Put the weights on the underlying actions (which may coincide)."""
     probs = np.zeros((model.n_states, model.n_actions))
-    states = np.arange(model.n_states)
-    probs[states, model.action[best]] = 1 - weight
-    probs[states, model.action[least]] += weight
+    first = np.arange(0, probs.size, model.n_actions)
+    entries = probs.ravel()
+    entries[first + model.action[best]] = 1 - weight
+    if least is not best:
+        entries[first + model.action[least]] += weight
+    probs.flags.writeable = False
     if isinstance(model, BoundedMDP):
         return Policy(probs)
     return Policy(probs, state_names=model.state_names, action_names=model.action_names)

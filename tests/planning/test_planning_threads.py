@@ -1,0 +1,90 @@
+"""Threads: the same bits whatever their number, blocks that cover every state once, and nothing left behind."""
+
+import threading
+
+import numpy as np
+import pytest
+from planning_models import garnet
+
+from spanrl import BoundedMDP, scopt, solve
+from spanrl.planning import threads
+from spanrl.planning.problem import prepare
+
+
+def boxed(mdp, width=0.1, rest=0.02):
+    low, high = np.maximum(mdp.prob - width, 0), np.minimum(mdp.prob + width, 1)
+    table = (mdp.pair_state, mdp.action, mdp.succ_ptr, mdp.succ)
+    rests = np.full(mdp.n_pairs, rest)
+    return BoundedMDP.from_pairs(*table, low, high, rests, mdp.reward * 0.9, mdp.reward)
+
+
+def models():
+    mdp = garnet(np.random.default_rng(0), 211, 3, 4)
+    ball = BoundedMDP.l1_ball(mdp, 0.3, mdp.reward * 0.9, mdp.reward)
+    return {"plain": mdp, "box": boxed(mdp), "ball": ball}
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Use threads for every model, and count the blocks that were handed to other threads."""
+    handed = []
+    kernel = threads.block_backup
+
+    def spy(*args):
+        handed.append(threading.current_thread() is not threading.main_thread())
+        kernel(*args)
+
+    monkeypatch.setattr(threads, "PAYS", 0)
+    monkeypatch.setattr(threads, "block_backup", spy)
+    return handed
+
+
+@pytest.mark.parametrize("sense", ["optimistic", "pessimistic"])
+@pytest.mark.parametrize("span_bound", [np.inf, 0.2])
+@pytest.mark.parametrize("kind", ["plain", "box", "ball"])
+def test_the_number_of_threads_changes_no_bit(kind, span_bound, sense, always):
+    model = models()[kind]
+    for options in ({"method": "value-iteration"}, {"method": "modified-policy-iteration"}, {"contraction": 0.9}):
+        solutions = [scopt(model, span_bound, sense=sense, threads=n, tol=1e-5, **options) for n in (1, 2, 3, 7)]
+        for one in solutions[1:]:
+            assert one.bias.tobytes() == solutions[0].bias.tobytes()
+            assert (one.gain_bounds, one.sweeps) == (solutions[0].gain_bounds, solutions[0].sweeps)
+            assert one.policy == solutions[0].policy
+    assert any(always)
+
+
+def test_small_models_are_swept_by_one_thread(monkeypatch):
+    monkeypatch.setattr(threads, "ThreadPoolExecutor", lambda *args, **options: pytest.fail("a pool was made"))
+    assert solve(models()["plain"], threads=4).converged
+
+
+@pytest.mark.parametrize("kind", ["plain", "box"])
+@pytest.mark.parametrize("n", [1, 2, 5, 211, 400])
+def test_blocks_hold_every_state_once_and_about_equal_numbers_of_entries(kind, n):
+    problem = prepare(models()[kind])
+    cut = threads.blocks(problem, n)
+    assert len(cut) <= n
+    states = np.concatenate([np.arange(problem.n_states)[part] for _, _, part in cut])
+    assert states.tolist() == list(range(problem.n_states))
+    m = problem.arrays
+    sizes = [m.succ_ptr[block.pair_ptr[-1]] - m.succ_ptr[block.pair_ptr[0]] for block, _, _ in cut]
+    assert sum(sizes) == m.succ.size
+    assert max(sizes) <= m.succ.size / n + 3 * 4  # one state more at the most
+    if kind == "box":
+        assert np.concatenate([ws.pairs for _, ws, _ in cut]).tolist() == list(range(problem.n_pairs))
+
+
+def test_an_interrupt_ends_the_solve_and_its_threads(always, monkeypatch):
+    sweeps = []
+
+    def finish(*args):
+        sweeps.append(1)
+        if len(sweeps) == 5:
+            raise KeyboardInterrupt
+        return kernel(*args)
+
+    kernel = threads.finish_sweep
+    monkeypatch.setattr(threads, "finish_sweep", finish)
+    with pytest.raises(KeyboardInterrupt):
+        solve(models()["plain"], threads=3)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("spanrl")]
