@@ -143,13 +143,17 @@ def plan(
     if not 1 <= most < math.inf or most != int(most):
         raise OptionError(f"plan: --max-sweeps must be a whole number ≥ 1; got {max_sweeps}.")
     loaded = _load(model)
+    from spanrl.planning.small import solve_small
     from spanrl.planning.solve import check_options, solve
 
     check_options(loaded, bound, width, sense, method, policy=policy)
-    with compiling("plan"):
-        solution = solve(
-            loaded, span_bound=bound, tol=width, sense=sense, method=method, policy=policy, max_sweeps=int(most)
-        )
+    options: dict[str, Any] = {
+        "span_bound": bound, "tol": width, "sense": sense, "method": method, "policy": policy, "max_sweeps": int(most),
+    }  # fmt: skip
+    solution = solve_small(loaded, **options)
+    if solution is None:
+        with compiling("plan"):
+            solution = solve(loaded, **options)
     if as_json:
         fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__ if not name.startswith("_")}
         chain, reward = solution.optimistic
