@@ -32,7 +32,7 @@ def start_rows(smoke: bool) -> list[Row]:
         value_row(
             "Starting, in fresh processes, with warm caches", case, times[case].seconds, "s", target=target,
             note="the floor" if case.startswith("python") else "",
-            data={"readme": f"`{case}`, warm caches"} if target else {},
+            data={"readme": f"`{case}` in a fresh process"} if target else {},
         )
         for case, (_, target) in _CASES.items()
     ]  # fmt: skip

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 _WIDTH = 100  # where there is no terminal
+_CASE = 40  # columns that a case may take before it is folded
 
 Entry = Mapping[str, Any]
 """A row as results.json has it."""
@@ -80,8 +81,9 @@ def _table(group: str, members: list[Entry]) -> Table:
     table = Table(
         title=Text(group), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, title_style="bold", expand=False
     )
+    longest = max(len(row["case"]) for row in members)
     for name, options in (
-        ("case", {"overflow": "fold"}),
+        ("case", {"overflow": "fold", "min_width": min(longest, _CASE)}),
         ("median", {"justify": "right", "no_wrap": True}),
         ("unit", {"no_wrap": True}),
         ("smallest", {"justify": "right", "no_wrap": True}),

@@ -76,6 +76,6 @@ def _decorated(function: Callable[..., Any]) -> Any:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder) if folder else before
     try:
-        return numba.njit(cache=folder is not None)(function)
+        return numba.njit(cache=folder is not None, no_cfunc_wrapper=True)(function)
     finally:
         config.CACHE_DIR = before
