@@ -41,10 +41,10 @@ def report_rows(smoke: bool) -> list[Row]:
         out = Path(folder) / "out"
         _many_cells(out, seeds)
         begun = perf_counter()
-        code = "import resource, sys; from spanrl.cli import main; main(['report', sys.argv[1], '--quiet']); "
-        code += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from memory import peak_memory; "
+        code += "from spanrl.cli import main; main(['report', sys.argv[1], '--quiet']); print(peak_memory())"
         done = subprocess.run([sys.executable, "-c", code, str(out)], capture_output=True, text=True, check=True)
-        seconds, memory = perf_counter() - begun, int(done.stdout.split()[-1]) * 1024
+        seconds, memory = perf_counter() - begun, int(done.stdout.split()[-1])
         size = (out / "report.html").stat().st_size
     label = {"readme": "Peak memory of a report over 5 000 cells"}
     return [

@@ -108,16 +108,17 @@ def large_rows(smoke: bool) -> list[Row]:
     """A Garnet with 4·10⁵ pairs, in a process that may not take more than 4 GiB of addresses."""
     S, T = (1000, 10**4) if smoke else (10**5, 2 * 10**6)
     code = textwrap.dedent(f"""
-        import json, resource, sys
+        import json, sys
         from time import perf_counter
         sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from memory import peak_memory
         from spanrl import SCAL, Env, learn
         from spanrl.bench import garnet
         env = Env.from_mdp(garnet({S}, 4, 5), "bernoulli")
         learn(env, SCAL(2.0), horizon=10, seed=0, gain=1.0)
         begun = perf_counter()
         run = learn(env, SCAL(2.0), horizon={T}, seed=0, gain=1.0)
-        print(json.dumps([perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        print(json.dumps([perf_counter() - begun, peak_memory(),
                           int(run.n_episodes[-1]), run.meta["seconds"]["planning"]]))
     """)
     done = subprocess.run(

@@ -49,7 +49,7 @@ def speed_table(results: Results) -> str:
     memory = f", {here['memory']:.0f} GiB" if here["memory"] else ""
     lines += [
         "",
-        f"Medians of one run of `make bench` on {results['date']}: {here['processor']}, {here['cores']} cores{memory}, "
+        f"One run of `make bench` on {results['date']}, medians of its repeats: {here['processor']}, {here['cores']} cores{memory}, "
         f"Python {here['python']}, numpy {here['numpy']}, numba {here['numba']}. All rows: `benchmarks/results.json`.",
     ]
     return "\n".join(lines)

@@ -48,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--smoke", action="store_true", help="toy sizes, to see that everything runs; targets mean nothing then"
     )
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=f"one or more of {', '.join(PARTS)}")
-    parser.add_argument("--out", type=Path, help="where to write the results; default: benchmarks/results.json")
+    parser.add_argument(
+        "--out", type=Path, help="where to write; default: benchmarks/results.json, a new folder for parts or toy sizes"
+    )
     options = parser.parse_args(argv)
     out, here = console(), machine()
     rows: list[Row] = []
@@ -65,7 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         seconds[name] = round(perf_counter() - begun, 1)
         out.print(f"[{i}/{len(names)}] {name}: {'FAILED after ' if name in failed else ''}{seconds[name]:.1f} s")
-    target = options.out or (Path(tempfile.mkdtemp()) / RESULTS.name if options.smoke else RESULTS)
+    partial = options.smoke or options.only
+    target = options.out or (Path(tempfile.mkdtemp()) / RESULTS.name if partial else RESULTS)
     results = write_results(target, here, seconds, failed, rows)
     print_tables(results["rows"], out)
     print_summary(results["rows"], out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from itertools import groupby
+from textwrap import wrap
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -13,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 _WIDTH = 100  # where there is no terminal
-_CASE = 40  # columns that a case may take before it is folded
+_NOTE = 50  # columns of a note, which stands below its case
 
 Entry = Mapping[str, Any]
 """A row as results.json has it."""
@@ -81,21 +82,22 @@ def _table(group: str, members: list[Entry]) -> Table:
     table = Table(
         title=Text(group), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, title_style="bold", expand=False
     )
-    longest = max(len(row["case"]) for row in members)
     for name, options in (
-        ("case", {"overflow": "fold", "min_width": min(longest, _CASE)}),
+        ("case", {"overflow": "fold"}),
         ("median", {"justify": "right", "no_wrap": True}),
         ("unit", {"no_wrap": True}),
         ("smallest", {"justify": "right", "no_wrap": True}),
         ("target", {"justify": "right", "no_wrap": True}),
         ("", {"no_wrap": True}),
-        ("note", {"overflow": "fold"}),
     ):
         table.add_column(name, **options)
     for row in members:
         said = verdict(row)
+        case = Text(row["case"])
+        if row["note"]:
+            case.append("\n" + "\n".join(wrap(row["note"], _NOTE, initial_indent="  ", subsequent_indent="  ")), "dim")
         table.add_row(
-            Text(row["case"]), number(row["value"]), row["unit"], "" if row["least"] is None else number(row["least"]),
-            target(row), Text(said, "bold red" if said in ("MISSED", "not measured") else ""), Text(row["note"]),
+            case, number(row["value"]), row["unit"], "" if row["least"] is None else number(row["least"]),
+            target(row), Text(said, "bold red" if said in ("MISSED", "not measured") else ""),
         )  # fmt: skip
     return table

@@ -72,10 +72,11 @@ def _decorated(function: Callable[..., Any]) -> Any:
     import numba
 
     folder = cache_dir()
+    options: dict[str, Any] = {"cache": folder is not None, "no_cfunc_wrapper": True}  # a wrapper for C is never called
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder) if folder else before
     try:
-        return numba.njit(cache=folder is not None, no_cfunc_wrapper=True)(function)
+        return numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before
