@@ -27,7 +27,7 @@ def start_rows(smoke: bool) -> list[Row]:
         subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
 
     candidates = {case: (lambda arguments=arguments: run(arguments)) for case, (arguments, _) in _CASES.items()}
-    times = interleaved(candidates, 1 if smoke else 2 * REPEATS)
+    times = interleaved(candidates, 1 if smoke else REPEATS + 2)
     return [
         value_row(
             "Starting, in fresh processes, with warm caches", case, times[case].seconds, "s", target=target,
