@@ -42,8 +42,9 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.installed  ## ratios measured in one run; writes benchmarks/results.json
+bench: $(VENV)/.installed  ## ratios measured in one run; writes benchmarks/results.json and the README's speed table
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/results.py README.md
 
 bench-smoke: $(VENV)/.installed
 	$(BIN)/python benchmarks/run.py --smoke

@@ -1,29 +1,15 @@
-"""Measure ratios within one run: the candidates take turns, so that what else the machine does hits them alike."""
+"""The lines of the tables, and ratios measured within one run: what is compared takes turns (``spanrl.bench.interleaved``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import median
-from time import perf_counter
 from typing import Any
 
-REPEATS = 5
+from spanrl.bench import REPEATS, Timing, interleaved
 
-
-@dataclass(frozen=True)
-class Timing:
-    """The seconds of one candidate, one number a turn."""
-
-    seconds: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        return median(self.seconds)
-
-    @property
-    def least(self) -> float:
-        return min(self.seconds)
+__all__ = ["REPEATS", "Row", "Timing", "interleaved", "ratio_row", "value_row"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +17,8 @@ class Row:
     """One line of a table.
 
     ``target`` is an upper limit on ``value``, or a lower one with ``at_least`` (None: only shown). ``least`` is the smallest of
-    the repeats, in the unit of ``value``. A row that could not be measured has no value and says why in ``note``.
+    the repeats, in the unit of ``value``. A row that could not be measured has no value and says why in ``note``. Where
+    ``data["readme"]`` is set, the row is shown in the README under that label.
     """
 
     group: str
@@ -57,22 +44,19 @@ class Row:
         return asdict(self) | {"met": self.met}
 
 
-def interleaved(
-    candidates: Mapping[str, Callable[[], float | None]], repeats: int = REPEATS, warm_up: int = 1
-) -> dict[str, Timing]:
-    """Run the candidates in turns and return their seconds; one that returns a number has timed itself.
-
-    The first ``warm_up`` rounds are not counted.
-    """
-    seconds: dict[str, list[float]] = {name: [] for name in candidates}
-    for turn in range(warm_up + repeats):
-        for name, run in candidates.items():
-            start = perf_counter()
-            own = run()
-            taken = perf_counter() - start if own is None else own
-            if turn >= warm_up:
-                seconds[name].append(taken)
-    return {name: Timing(tuple(values)) for name, values in seconds.items()}
+def value_row(
+    group: str,
+    case: str,
+    values: Sequence[float],
+    unit: str,
+    *,
+    target: float | None = None,
+    at_least: bool = False,
+    note: str = "",
+    data: Mapping[str, Any] | None = None,
+) -> Row:
+    """Return the row of the median of ``values``, one a turn, and the smallest of them."""
+    return Row(group, case, median(values), unit, target, at_least, min(values), note, data or {})
 
 
 def ratio_row(
@@ -88,4 +72,4 @@ def ratio_row(
 ) -> Row:
     """Return the row ``over / under``: the median of the ratios of single turns, and the smallest of them."""
     ratios = [a / b for a, b in zip(over.seconds, under.seconds, strict=True)]
-    return Row(group, case, median(ratios), "×", target, at_least, min(ratios), note, data or {})
+    return value_row(group, case, ratios, "×", target=target, at_least=at_least, note=note, data=data)

@@ -6,24 +6,9 @@ import numba
 import numpy as np
 
 from spanrl import MDP, BoundedMDP
+from spanrl.bench import garnet, successors
 
-
-def successors(rng: np.random.Generator, n: int, S: int, branches: int) -> np.ndarray:
-    """Return n sorted rows of different states."""
-    rows = np.sort(rng.integers(0, S - branches + 1, (n, branches)), axis=1)
-    return rows + np.arange(branches)  # sorted with repetition, then spread: all different
-
-
-def garnet(S: int, A: int, branches: int, seed: int = 0, stay: float = 0.0) -> MDP:
-    """Return a Garnet: ``branches`` random successors a pair; with ``stay`` it keeps its state that often, and mixes slowly."""
-    rng = np.random.default_rng(seed)
-    n = S * A
-    succ, prob = successors(rng, n, S, branches), rng.dirichlet(np.ones(branches), size=n)
-    state, action = np.divmod(np.arange(n), A)
-    if stay:
-        succ = np.concatenate((succ, state[:, None]), axis=1)
-        prob = np.concatenate((prob * (1 - stay), np.full((n, 1), stay)), axis=1)
-    return MDP.from_pairs(state, action, np.arange(n + 1) * succ.shape[1], succ.ravel(), prob.ravel(), rng.random(n))
+__all__ = ["boxed", "garnet", "padded", "padded_backup", "successors"]
 
 
 def boxed(mdp: MDP, width: float = 0.1, rest: float = 0.02, seed: int = 1) -> BoundedMDP:

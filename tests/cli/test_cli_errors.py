@@ -237,7 +237,7 @@ def test_interrupted(fail: Fail, monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("spanrl.planning.solve.solve", interrupt)
-    assert "interrupted" in fail("plan", "two-state", code=130)
+    assert "interrupted" in fail("plan", "knight-quest", code=130)
 
 
 # --- --debug --------------------------------------------------------------------------------------------------------

@@ -321,10 +321,10 @@ def test_the_first_run_announces_that_it_compiles(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spanrl.kernels.cache.is_compiled", lambda task: False)
-    assert cli.main(["plan", "two-state", "--json"]) == 0
+    assert cli.main(["plan", "knight-quest", "--json"]) == 0
     out, err = capsys.readouterr()
     only_json(out)
     assert err.count("\n") == 1
     assert "compiling for first use" in err
-    assert cli.main(["plan", "two-state", "--json", "--quiet"]) == 0
+    assert cli.main(["plan", "knight-quest", "--json", "--quiet"]) == 0
     assert capsys.readouterr() == (out, "")

@@ -58,3 +58,20 @@ def test_an_unwritable_home_only_means_no_cache(monkeypatch, tmp_path):
         assert jit.kernel(lambda x: x + 1)(1) == 2
     finally:
         _forget()
+
+
+def test_a_kernel_is_made_ready_when_first_called(fresh):
+    double = jit.kernel(lambda x: 2 * x)
+    assert double._dispatcher is None
+    assert double(4) == 8
+    assert double._dispatcher.signatures
+
+
+def test_kernels_call_kernels(fresh):
+    inner = jit.kernel(lambda x: x + 1)
+    outer = jit.kernel(lambda x: 2 * inner(x))
+    assert outer(3) == 8
+    assert inner._dispatcher.signatures, "compiled for its caller"
+    with jit.interpreted():
+        assert outer(0.5) == 3.0
+    assert len(outer._dispatcher.signatures) == 1

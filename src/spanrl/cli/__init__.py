@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from spanrl import __version__
-from spanrl.cli import experiments, learning, models, paper
+from spanrl.cli import bench, experiments, learning, models, paper
 from spanrl.cli.output import Settings, tell
 from spanrl.errors import InputError, SpanrlError
 
@@ -56,6 +56,7 @@ for _name, _command in (
     ("status", experiments.status),
     ("report", experiments.report),
     ("reproduce", paper.reproduce),
+    ("bench", bench.bench),
 ):
     app.command(_name)(_command)
 

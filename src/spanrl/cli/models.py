@@ -141,12 +141,17 @@ def plan(
     bound, width = to_number("plan", "--span-bound", span_bound), to_number("plan", "--tol", tol)
     most, n_threads = _at_least_one("--max-sweeps", max_sweeps), _at_least_one("--threads", threads)
     loaded = _load(model)
+    from spanrl.planning.small import solve_small
     from spanrl.planning.solve import check_options, solve
 
     check_options(loaded, bound, width, sense, method, policy=policy)
-    with compiling("plan"):
-        options: dict[str, Any] = {"sense": sense, "method": method, "policy": policy}
-        solution = solve(loaded, span_bound=bound, tol=width, **options, max_sweeps=most, threads=n_threads)
+    options: dict[str, Any] = {
+        "span_bound": bound, "tol": width, "sense": sense, "method": method, "policy": policy, "max_sweeps": most,
+    }  # fmt: skip
+    solution = solve_small(loaded, **options)
+    if solution is None:
+        with compiling("plan"):
+            solution = solve(loaded, **options, threads=n_threads)
     if as_json:
         fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__ if not name.startswith("_")}
         chain, reward = solution.optimistic

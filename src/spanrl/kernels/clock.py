@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-
-from numba import types
+from typing import Any
 
 from spanrl.kernels.jit import kernel
 
@@ -15,7 +14,18 @@ _MONOTONIC = getattr(
     time, "CLOCK_MONOTONIC", -1
 )  # of the C library; -1 where there is none: all phases take no time then
 
-_gettime = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.CPointer(types.int64)))
+
+class _External:
+    """A function of the C library, for kernels alone: numba asks for its type when it compiles one."""
+
+    @property
+    def _numba_type_(self) -> Any:
+        from numba import types
+
+        return types.ExternalFunction("clock_gettime", types.int32(types.int32, types.CPointer(types.int64)))
+
+
+_gettime = _External()
 
 
 @kernel

@@ -1,22 +1,87 @@
-"""The one decorator for compiled code. ``numba.config.CACHE_DIR`` is global, so it is set only while one of our functions is decorated."""
+"""The one decorator for compiled code. numba is imported, and a kernel made ready, when one is first called.
+
+``numba.config.CACHE_DIR`` is global, so it is set only while one of our functions is decorated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import update_wrapper
+from threading import RLock
 from typing import Any
-
-import numba
 
 from spanrl.kernels.cache import cache_dir
 
+_LOCK = RLock()
+
+
+class Kernel:
+    """A function in no-Python mode, compiled on first use and kept on disk. No fastmath: bits matter.
+
+    Other kernels may call it: numba asks a value for its ``_numba_type_``.
+    """
+
+    interpreted = False
+    """Whether kernels run as plain Python now."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Keep ``function``; nothing is compiled yet."""
+        update_wrapper(self, function)
+        self.py_func = function
+        self._dispatcher: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the compiled function."""
+        if Kernel.interpreted:
+            return self.py_func(*args)
+        return (self._dispatcher or self.dispatcher)(*args)
+
+    @property
+    def dispatcher(self) -> Any:
+        """numba's own object."""
+        with _LOCK:
+            if self._dispatcher is None:
+                self._dispatcher = _decorated(self.py_func)
+        return self._dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
+
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile ``function`` on first use, to run without the interpreter lock, and keep the result on disk. No fastmath: bits matter."""
+    """Turn ``function`` into a :class:`Kernel`."""
+    return Kernel(function)
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Run kernels as plain Python: the same bits, a hundred times slower, but the compiler need not be loaded."""
+    import numpy as np
+
+    before, Kernel.interpreted = Kernel.interpreted, True
+    try:
+        with np.errstate(all="ignore"):  # compiled code does not warn either
+            yield
+    finally:
+        Kernel.interpreted = before
+
+
+def _decorated(function: Callable[..., Any]) -> Any:
+    import numba
+
     folder = cache_dir()
+    options: dict[str, Any] = {
+        "cache": folder is not None,
+        "nogil": True,  # threads may sweep different states
+        "error_model": "numpy",  # a division by 0 is ∞ and needs no branch
+        "no_cfunc_wrapper": True,  # a wrapper for C is never called
+    }
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder) if folder else before
     try:
-        return numba.njit(cache=folder is not None, nogil=True, error_model="numpy")(function)
+        return numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before
