@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -43,14 +43,17 @@ class Way:
     arguments: tuple[object, ...] = ()
 
 
-def _mdpsolver(algorithm: str, threads: str) -> Way:
-    long = {"mpi": "modified policy iteration", "vi": "value iteration"}[algorithm]
-    name = f"{long}, {'one thread' if threads == 'one' else 'its own threads'}"
-    return Way("mdpsolver", "mdpsolver_average.py", "model.npz", name, ("policy.npy", algorithm, threads))
+def _mdpsolver(threads: str) -> tuple[Way, ...]:
+    algorithms = {"mpi": "modified policy iteration", "vi": "value iteration"}
+    return tuple(
+        Way("mdpsolver", "mdpsolver_average.py", "model.npz", name, ("policy.npy", algorithm, threads))
+        for algorithm, name in algorithms.items()
+    )
 
 
-PEERS = {
-    "mdpsolver": tuple(_mdpsolver(algorithm, threads) for algorithm in ("mpi", "vi") for threads in ("one", "many")),
+PEERS = {  # its threads wait busily: on a machine that does something else as well they are slower than one
+    "mdpsolver, one thread": _mdpsolver("one"),
+    "mdpsolver, its own threads": _mdpsolver("many"),
     "stormpy": (Way("stormpy", "stormpy_average.py", "model.drn"),),
     "pymdptoolbox": (Way("pymdptoolbox", "pymdptoolbox_average.py", "model.npz"),),
 }
@@ -60,10 +63,10 @@ PEERS = {
 class Contestant:
     """A peer that takes part, or the reason why it does not (any more)."""
 
-    package: str
+    label: str
     peer: Peer | None = None
     tolerance: float = nan
-    first: float = nan
+    first: float = nan  # seconds of its first solve
     name: str = ""
     reason: str = ""
 
@@ -74,7 +77,7 @@ class Contestant:
         try:
             return float(self.peer.turn(self.tolerance, LIMIT)["seconds"])
         except PeerError as error:
-            self.peer, self.reason = None, str(error)
+            self.peer, self.reason = None, f"{error}, after {self.first:.3g} s the first time"
             return nan
 
 
@@ -97,14 +100,14 @@ def _case(kind: str, mdp: MDP, repeats: int) -> list[Row]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         write_model(mdp, folder)
-        contestants = [enter(package, ways, folder, is_wrong) for package, ways in PEERS.items()]
+        contestants = [enter(label, ways, folder, is_wrong) for label, ways in PEERS.items()]
         for contestant in contestants:
             if contestant.peer is not None:
                 stack.enter_context(contestant.peer)
         candidates: dict[str, Callable[[], float | None]] = {
             "ours": lambda: _seconds(lambda: solve(mdp, tol=ACCURACY)),
             "yardstick": lambda: _seconds(lambda: padded_solve(*yardstick, ACCURACY)),
-            **{c.package: c.turn for c in contestants},
+            **{c.label: c.turn for c in contestants},
         }
         timings = interleaved(candidates, repeats, warm_up=0)  # all have solved it once above
     group = f"Planning against peers, {kind}, to {ACCURACY:g}: their time over ours"
@@ -114,23 +117,23 @@ def _case(kind: str, mdp: MDP, repeats: int) -> list[Row]:
         _measured(group, f"{size}: plain yardstick kernel", "yardstick", timings["yardstick"], ours, YARDSTICK_TARGET)
     ]
     for contestant in contestants:
-        case = f"{size}: {contestant.package}"
+        case = f"{size}: {contestant.label}"
         if contestant.reason:
             rows.append(_failed(group, case, contestant, ours))
         else:
-            timing = timings[contestant.package]
+            timing = timings[contestant.label]
             rows.append(_measured(group, case, contestant.name, timing, ours, TARGET))
     return rows
 
 
-def enter(package: str, ways: tuple[Way, ...], folder: Path, is_wrong: Check) -> Contestant:
+def enter(label: str, ways: tuple[Way, ...], folder: Path, is_wrong: Check) -> Contestant:
     """Let a package solve the model once in each of its ways and keep the fastest; its result is checked."""
-    best = Contestant(package, reason=not_installed(package) or "")
+    best = Contestant(label, reason=not_installed(ways[0].package) or "")
     if best.reason:
         return best
     for way in ways:
         limit = LIMIT if best.peer is None else min(LIMIT, 1.0 + 2 * best.first)  # it cannot win beyond that
-        tried = _try(way, folder, is_wrong, limit)
+        tried = _try(label, way, folder, is_wrong, limit)
         if best.peer is None or (tried.peer is not None and tried.first < best.first):
             best, tried = tried, best
         if tried.peer is not None:
@@ -140,8 +143,8 @@ def enter(package: str, ways: tuple[Way, ...], folder: Path, is_wrong: Check) ->
     return best
 
 
-def _try(way: Way, folder: Path, is_wrong: Check, limit: float) -> Contestant:
-    contestant = Contestant(way.package)
+def _try(label: str, way: Way, folder: Path, is_wrong: Check, limit: float) -> Contestant:
+    contestant = Contestant(label)
     arguments = [folder / word if str(word).endswith(".npy") else word for word in way.arguments]
     try:
         peer = Peer(PROGRAMS / way.program, folder / way.model, *arguments)
@@ -199,7 +202,7 @@ def _measured(group: str, case: str, name: str, peer: Timing, ours: Timing, targ
 
 def _failed(group: str, case: str, contestant: Contestant, ours: Timing) -> Row:
     note = contestant.reason
-    if note.startswith("no answer"):
+    if note.startswith("no answer") and isnan(contestant.first):
         note += f", at least {LIMIT / ours.median:.2g} × ours ({ours.median:.3g} s)"
-    data = {"peer": contestant.name or contestant.package, "reason": contestant.reason, "ours_s": ours.median}
+    data = {"peer": contestant.name or contestant.label, "reason": contestant.reason, "ours_s": ours.median}
     return Row(group, case, None, "×", at_least=True, note=note, data=data)

@@ -28,8 +28,9 @@ from peers import install  # noqa: E402
 
 READY = 'import sys\nprint(\'{"version": "1.0"}\', flush=True)\n'
 ANSWER = "    print('{\"seconds\": 0.25}' if line.startswith('go') else '{\"gain\": %s}', flush=True)\n"
+ANSWERS = READY + "for line in sys.stdin:\n" + ANSWER % 1.0
 TOYS = {
-    "answers": READY + "for line in sys.stdin:\n" + ANSWER % 1.0,
+    "answers": ANSWERS,
     "wrong": READY + "for line in sys.stdin:\n" + ANSWER % 7.5,
     "eats": READY + "sys.stdin.readline()\nfrom mmap import mmap\nrows = [mmap(-1, 2**26) for _ in range(64)]\n",
     "array": READY + "sys.stdin.readline()\nimport numpy\nnumpy.ones((10**5, 10**5))\n",
@@ -39,6 +40,7 @@ TOYS = {
     "killed": READY + "sys.stdin.readline()\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
     "rubbish": READY + "sys.stdin.readline()\nprint('Iterating ...', flush=True)\nsys.stdin.readline()\n",
     "timeless": READY + "sys.stdin.readline()\nprint('{\"time\": 1}', flush=True)\nsys.stdin.readline()\n",
+    "tires": ANSWERS + "    if line.startswith('result'):\n        break\nsys.stdin.readline()\nsys.exit('tired')\n",
     "stillborn": "import no_such_package_anywhere\n",
 }  # fmt: skip
 MEMORY = 2 * driver.GIB
@@ -142,6 +144,13 @@ def test_what_a_peer_has_started_ends_with_it(toy):
         peer.turn(1e-6)
 
 
+def test_one_that_fails_later_tells_that_it_answered_before(toy):
+    contestant = enter(toy, "tires")
+    assert contestant.reason == ""
+    assert np.isnan(contestant.turn())
+    assert contestant.reason == "ended with code 1: tired, after 0.25 s the first time"
+
+
 def test_the_fastest_way_is_kept_and_a_failing_one_does_not_matter(toy):
     slow = TOYS["answers"].replace("0.25", "0.75")
     (toy / "slow.py").write_text(slow)
@@ -208,5 +217,5 @@ def test_what_could_not_be_installed_is_kept_with_its_reason(tmp_path):
 def test_an_environment_that_is_not_there_is_a_reason_for_every_peer(tmp_path, monkeypatch):
     assert "is not made; run make bench" in driver.not_installed("mdpsolver", tmp_path / "none")
     monkeypatch.setattr(planning_peers, "not_installed", lambda package: "could not be installed: no pip")
-    contestant = planning_peers.enter("mdpsolver", planning_peers.PEERS["mdpsolver"], tmp_path, lambda result: None)
+    contestant = planning_peers.enter("stormpy", planning_peers.PEERS["stormpy"], tmp_path, lambda result: None)
     assert contestant.reason == "could not be installed: no pip"
