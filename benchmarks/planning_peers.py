@@ -26,7 +26,7 @@ from spanrl import MDP, Policy, evaluate, solve
 A, BRANCHES, STAY = 4, 6, 0.99
 ACCURACY = 1e-6
 TOLERANCES = (1e-6, 1e-7, 1e-8)  # the peer's own, tried from the left until its gain is as accurate as ours
-LIMIT = 20.0  # seconds a solve: above it a peer is more than three times slower than us in every case
+LIMIT = 20.0  # seconds a solve; what takes longer is shown as a lower bound
 TARGET, YARDSTICK_TARGET = 3.0, 1.0  # the yardstick is bound by memory bandwidth, as we are
 
 Check = Callable[[dict[str, Any]], str | None]
@@ -43,17 +43,14 @@ class Way:
     arguments: tuple[object, ...] = ()
 
 
-def _mdpsolver(threads: str) -> tuple[Way, ...]:
-    algorithms = {"mpi": "modified policy iteration", "vi": "value iteration"}
-    return tuple(
-        Way("mdpsolver", "mdpsolver_average.py", "model.npz", name, ("policy.npy", algorithm, threads))
-        for algorithm, name in algorithms.items()
-    )
+def _mdpsolver(algorithm: str, threads: str) -> Way:
+    long = {"mpi": "modified policy iteration", "vi": "value iteration"}[algorithm]
+    name = f"{long}, {'one thread' if threads == 'one' else 'its own threads'}"
+    return Way("mdpsolver", "mdpsolver_average.py", "model.npz", name, ("policy.npy", algorithm, threads))
 
 
-PEERS = {  # its threads wait busily: on a machine that does something else as well they are slower than one
-    "mdpsolver, one thread": _mdpsolver("one"),
-    "mdpsolver, its own threads": _mdpsolver("many"),
+PEERS = {
+    "mdpsolver": tuple(_mdpsolver(algorithm, threads) for threads in ("one", "many") for algorithm in ("mpi", "vi")),
     "stormpy": (Way("stormpy", "stormpy_average.py", "model.drn"),),
     "pymdptoolbox": (Way("pymdptoolbox", "pymdptoolbox_average.py", "model.npz"),),
 }
@@ -63,10 +60,10 @@ PEERS = {  # its threads wait busily: on a machine that does something else as w
 class Contestant:
     """A peer that takes part, or the reason why it does not (any more)."""
 
-    label: str
+    package: str
     peer: Peer | None = None
     tolerance: float = nan
-    first: float = nan  # seconds of its first solve
+    first: float = nan  # seconds of its first solve; where ways are compared, the longer of two
     name: str = ""
     reason: str = ""
 
@@ -100,14 +97,14 @@ def _case(kind: str, mdp: MDP, repeats: int) -> list[Row]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         write_model(mdp, folder)
-        contestants = [enter(label, ways, folder, is_wrong) for label, ways in PEERS.items()]
+        contestants = [enter(package, ways, folder, is_wrong) for package, ways in PEERS.items()]
         for contestant in contestants:
             if contestant.peer is not None:
                 stack.enter_context(contestant.peer)
         candidates: dict[str, Callable[[], float | None]] = {
             "ours": lambda: _seconds(lambda: solve(mdp, tol=ACCURACY)),
             "yardstick": lambda: _seconds(lambda: padded_solve(*yardstick, ACCURACY)),
-            **{c.label: c.turn for c in contestants},
+            **{c.package: c.turn for c in contestants},
         }
         timings = interleaved(candidates, repeats, warm_up=0)  # all have solved it once above
     group = f"Planning against peers, {kind}, to {ACCURACY:g}: their time over ours"
@@ -117,23 +114,26 @@ def _case(kind: str, mdp: MDP, repeats: int) -> list[Row]:
         _measured(group, f"{size}: plain yardstick kernel", "yardstick", timings["yardstick"], ours, YARDSTICK_TARGET)
     ]
     for contestant in contestants:
-        case = f"{size}: {contestant.label}"
+        case = f"{size}: {contestant.package}"
         if contestant.reason:
             rows.append(_failed(group, case, contestant, ours))
         else:
-            timing = timings[contestant.label]
+            timing = timings[contestant.package]
             rows.append(_measured(group, case, contestant.name, timing, ours, TARGET))
     return rows
 
 
-def enter(label: str, ways: tuple[Way, ...], folder: Path, is_wrong: Check) -> Contestant:
-    """Let a package solve the model once in each of its ways and keep the fastest; its result is checked."""
-    best = Contestant(label, reason=not_installed(ways[0].package) or "")
+def enter(package: str, ways: tuple[Way, ...], folder: Path, is_wrong: Check) -> Contestant:
+    """Let a package solve the model in each of its ways and keep the fastest; its result is checked.
+
+    Threads that wait busily are fast at one time and very slow at another, so that of two solves the longer one counts.
+    """
+    best = Contestant(package, reason=not_installed(package) or "")
     if best.reason:
         return best
     for way in ways:
         limit = LIMIT if best.peer is None else min(LIMIT, 1.0 + 2 * best.first)  # it cannot win beyond that
-        tried = _try(label, way, folder, is_wrong, limit)
+        tried = _try(way, folder, is_wrong, limit, twice=len(ways) > 1)
         if best.peer is None or (tried.peer is not None and tried.first < best.first):
             best, tried = tried, best
         if tried.peer is not None:
@@ -143,8 +143,8 @@ def enter(label: str, ways: tuple[Way, ...], folder: Path, is_wrong: Check) -> C
     return best
 
 
-def _try(label: str, way: Way, folder: Path, is_wrong: Check, limit: float) -> Contestant:
-    contestant = Contestant(label)
+def _try(way: Way, folder: Path, is_wrong: Check, limit: float, *, twice: bool) -> Contestant:
+    contestant = Contestant(way.package)
     arguments = [folder / word if str(word).endswith(".npy") else word for word in way.arguments]
     try:
         peer = Peer(PROGRAMS / way.program, folder / way.model, *arguments)
@@ -153,6 +153,8 @@ def _try(label: str, way: Way, folder: Path, is_wrong: Check, limit: float) -> C
             contestant.first = float(peer.turn(tolerance, limit)["seconds"])
             reason = is_wrong(peer.result())
             if reason is None:
+                if twice:
+                    contestant.first = max(contestant.first, float(peer.turn(tolerance, limit)["seconds"]))
                 contestant.peer, contestant.tolerance = peer, tolerance
                 return contestant
         peer.close()
@@ -204,5 +206,5 @@ def _failed(group: str, case: str, contestant: Contestant, ours: Timing) -> Row:
     note = contestant.reason
     if note.startswith("no answer") and isnan(contestant.first):
         note += f", at least {LIMIT / ours.median:.2g} × ours ({ours.median:.3g} s)"
-    data = {"peer": contestant.name or contestant.label, "reason": contestant.reason, "ours_s": ours.median}
+    data = {"peer": contestant.name or contestant.package, "reason": contestant.reason, "ours_s": ours.median}
     return Row(group, case, None, "×", at_least=True, note=note, data=data)

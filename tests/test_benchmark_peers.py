@@ -154,7 +154,9 @@ def test_one_that_fails_later_tells_that_it_answered_before(toy):
 def test_the_fastest_way_is_kept_and_a_failing_one_does_not_matter(toy):
     slow = TOYS["answers"].replace("0.25", "0.75")
     (toy / "slow.py").write_text(slow)
-    contestant = enter(toy, "slow", "raises", "answers")
+    erratic = READY + "seconds = iter((0.1, 9.0))\nfor line in sys.stdin:\n" + ANSWER % 1.0
+    (toy / "erratic.py").write_text(erratic.replace("'{\"seconds\": 0.25}'", "'{\"seconds\": %s}' % next(seconds)"))
+    contestant = enter(toy, "slow", "raises", "erratic", "answers", "erratic")
     assert contestant.name == "toy 1.0 (answers)"
     contestant.peer.close()
 
