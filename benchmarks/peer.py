@@ -25,7 +25,9 @@ MEMORY = 8 * GIB
 START = 60.0  # seconds to load the package and the model
 LIMIT = 40.0  # seconds a turn
 _LIMITED = """
-import os, resource, sys
+import ctypes, os, resource, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 9)  # killed when the driver is, in the middle of a solve as well
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
 os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 """
