@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= demo-output
 SCALE ?= quick
+PEERS := .venv-peers
+PEERS_PYTHON ?= $(PYTHON)
 
-.PHONY: demo examples test lint bench bench-smoke format clean
+.PHONY: demo examples test lint bench bench-smoke peers format clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,12 +44,15 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.installed  ## ratios measured in one run; writes benchmarks/results.json and the README's speed table
+bench: $(VENV)/.installed peers  ## ratios measured in one run; writes benchmarks/results.json and the README's speed table
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/results.py README.md
 
-bench-smoke: $(VENV)/.installed
+bench-smoke: $(VENV)/.installed peers
 	$(BIN)/python benchmarks/run.py --smoke
 
+peers:  ## what the benchmarks compare with, in an environment of its own, as far as it can be had (PEERS_PYTHON=python3.11)
+	-@$(PEERS_PYTHON) benchmarks/peers/install.py $(PEERS)
+
 clean:
-	rm -rf $(VENV) $(OUT) .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(OUT) .mypy_cache .ruff_cache .hypothesis
