@@ -23,7 +23,7 @@ PARTS = {
     "simulating": "simulating:simulation_rows",
     "three-state": "learning:three_state_rows",
     "knight-quest": "learning:knight_quest_rows",
-    "profile": "profile:profile_rows",
+    "profile": "profiling:profile_rows",
     "learning-peers": "learning_peers:learning_peer_rows",
     "planning-peers": "planning_peers:planning_peer_rows",
     "scale": "scale:scale_rows",

@@ -15,7 +15,6 @@ an episode over at once. Both see the same numbers in the same order, so both ma
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 from numbers import Integral, Real
@@ -140,7 +139,7 @@ class Learner:
         self._record(start)
         self.seconds += perf_counter() - begun
 
-    def _record(self, start: int) -> None:
+    def _record(self, start: int) -> Episode:
         """Record the episode of the plan."""
         assert self.plan is not None
         low, high = self.plan.gain_bounds
@@ -148,6 +147,7 @@ class Learner:
             start, (low + high) / 2, self.plan.span, self.plan.sweeps, not self.plan.mixes, low, high
         )
         self.n_episodes += 1
+        return self.episode
 
     @property
     def phases(self) -> dict[str, float]:
@@ -160,20 +160,20 @@ class Learner:
         return not (self.rules.perturb or self.rules.best_of_both)
 
     def play(
-        self, sampler: Sampler, mean: NDArray[np.float64], stage: Stage, limit: int, steps: int
-    ) -> Iterator[Episode]:
-        """Go on in compiled code, as :func:`spanrl.confidence.play.play` says; yield the episodes begun, each with the learner as it was then."""
+        self, sampler: Sampler, mean: NDArray[np.float64], stage: Stage, times: NDArray[np.int64], steps: int
+    ) -> list[Episode]:
+        """Go on in compiled code, as :func:`spanrl.confidence.play.play` says; return the episodes begun."""
         rules, info, planner = self.rules, self.info, self._planner
         goal = planner.goal(rules.span_bound, rules.mixture, rules.warm_start)
         choice = new_choice(info.n_states) if self.plan is None else self.plan.choice
-        planner.play(sampler, mean, self.counts, goal, rules.warm_start, choice, stage, limit, steps)
+        planner.play(sampler, mean, self.counts, goal, rules.warm_start, choice, stage, times, steps)
+        begun = []
         for start, low, high, span, sweeps, mixes in stage.records[: stage.where[RECORDED]].tolist():
             bounds = low + info.r_min, high + info.r_min
             self.plan = Plan(choice.pairs, choice.weight, bool(mixes), choice.left, bounds, span, int(sweeps))
-            self._record(int(start))
-            assert self.episode is not None
-            yield self.episode
+            begun.append(self._record(int(start)))
         self.t = int(stage.where[T])
+        return begun
 
     def get_state(self) -> dict[str, Any]:
         """Return all that the learner knows, as numbers, lists and arrays; its generator is not part of it. Not between act and observe."""

@@ -1,4 +1,4 @@
-"""Episodes in compiled code, one after the other: play, count, plan, and again. Python is met at measurement times and every 10 ms."""
+"""Episodes in compiled code, one after the other: play, count, plan, measure, and again. Python is met every 10 ms or so."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spanrl.kernels.frozen import by_length
 from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.kernels.jit import kernel
 
-T, STATE, PLANNING, MIXES, RECORDED, NEW = range(6)
+T, STATE, PLANNING, MIXES, RECORDED, MARKED, NEW = range(7)
 DONE, TO_BEGIN, UNDER_WAY = range(3)  # states of the plan
 _PAUSE = 0.01  # seconds
 
@@ -20,21 +20,23 @@ _PAUSE = 0.01  # seconds
 class Stage(NamedTuple):
     """A run under way."""
 
-    where: Any  # int64 [6]     steps done, state, how far the plan is, whether it mixes, episodes recorded, successors that are new
+    where: Any  # int64 [7]     steps done, state, how far the plan is, whether it mixes, episodes and measurements recorded, new successors
     sums: Any  # float64 [4]    reward and Σ r(s, a) before the episode under way, and up to now
     tally: Any  # int64 [outcomes]  what happened in it
     words: Any  # uint64 [4]    random state of the environment
     agent_words: Any  # uint64 [4]  and of the agent
     records: Any  # float64 [n, 6]  of the episodes begun: start, gain bracket, span, sweeps, whether it mixes
+    marks: Any  # float64 [n, 3]    of the measurements: reward and Σ r(s, a) up to then, and how many of these episodes had begun
 
 
 @kernel
-def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, limit, steps):
-    """Go on to step ``limit``, or until it is time to let Python look: ``steps`` steps, 10 ms, a budget of the planner, or full records."""
-    where, sums, records, clock = stage.where, stage.sums, stage.records, desk.clock
+def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times, steps):
+    """Go on until all ``times`` are measured, or it is time to let Python look: after ``steps`` steps, 10 ms, a budget of the planner."""
+    where, sums, records, marks, clock = stage.where, stage.sums, stage.records, stage.marks, desk.clock
     begun = now(desk.moment)
-    where[RECORDED] = 0
-    while True:
+    where[RECORDED] = where[MARKED] = 0
+    most = min(times.size, marks.shape[0])
+    while where[MARKED] < most and where[RECORDED] < records.shape[0] and now(desk.moment) - begun <= _PAUSE:
         if where[PLANNING] == TO_BEGIN:
             start_planning(desk, from_bias)
             where[PLANNING] = UNDER_WAY
@@ -47,12 +49,10 @@ def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, limit,
             records[k, 0], records[k, 1], records[k, 2] = t, lo, hi
             records[k, 3], records[k, 4], records[k, 5] = span, desk.progress[0], mixes
             where[PLANNING], where[MIXES], where[RECORDED] = DONE, mixes, k + 1
-            if k + 1 == records.shape[0] or now(desk.moment) - begun > _PAUSE:
-                return
         start = now(desk.moment)
         done, state, over = interact(
             sampler, choice.pairs, choice.weight, where[MIXES] != 0, choice.left, stage.tally, stage.words,
-            stage.agent_words, where[STATE], min(steps, limit - where[T]),
+            stage.agent_words, where[STATE], min(steps, times[where[MARKED]] - where[T]),
         )  # fmt: skip
         where[T] += done
         where[STATE] = state
@@ -61,13 +61,18 @@ def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, limit,
         if not over:
             paid, expected = add_up(sampler.out_ptr, sampler.reward, mean, choice.pairs, stage.tally)
             sums[2], sums[3] = sums[0] + paid, sums[1] + expected
-            return
-        paid, expected, pair, reward, succ, times = harvest(
+            k = where[MARKED]
+            if where[T] < times[k]:
+                return
+            marks[k, 0], marks[k, 1], marks[k, 2] = sums[2], sums[3], where[RECORDED]
+            where[MARKED] = k + 1
+            continue
+        paid, expected, pair, reward, succ, often = harvest(
             sampler.out_ptr, sampler.reward, sampler.succ, mean, choice.pairs, choice.left, seen.n, stage.tally
         )
         sums[0], sums[1] = sums[0] + paid, sums[1] + expected
         sums[2], sums[3] = sums[0], sums[1]
-        where[NEW] += add_batch(pair, reward, succ, times, seen)
+        where[NEW] += add_batch(pair, reward, succ, often, seen)
         if where[NEW] * 50 > seen.succ_ptr[-1]:  # the order of the pairs only saves time: it may lag behind a little
             by_length(seen.succ_ptr, desk.everyone, desk.ws.pairs)
             where[NEW] = 0

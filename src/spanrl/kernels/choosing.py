@@ -67,7 +67,7 @@ def _least_values(desk, cut):
 
 @kernel
 def _least_of_boxes(desk, cut, todo, q):
-    """Do it where unlisted states take all of the slack, as in a sweep, from the other end; write the others to ``todo`` and return how many."""
+    """Do it where unlisted states take all of the slack, from the other end; write the others to ``todo`` and return how many."""
     m, ws, least, stop, part = desk.m, desk.ws, desk.least, desk.rows.stop, desk.rows.part
     succ_ptr, rests, listed, lows, keys, prefix, w = m.succ_ptr, m.rest, m.succ, m.low, ws.keys, ws.prefix, ws.w
     n, one, last = 0, np.uint64(1), np.uint64(keys.size - 1)

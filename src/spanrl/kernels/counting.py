@@ -117,7 +117,7 @@ def add_successors(pair, succ_new, times_new, seen):
 
 @kernel
 def add_batch(pair, reward, succ, times, seen):
-    """Take in the experience of an episode; return how many successors are new, or −1, with nothing done, where there is no room for them."""
+    """Take in the experience of an episode; return how many successors are new, or −1, with nothing done, where there is no room."""
     n_new = list_successors(pair, succ, seen)
     if n_new >= 0:
         add_rewards(pair, reward, times, seen)

@@ -1,8 +1,8 @@
 """The planner of the learners: T_c v = Γ_c Lv on a set model, from one warm start to the next.
 
-A sweep over actions gives Lv, and so the gain bracket: it alone can end the iteration. Between two of these the actions chosen by the first are
-frozen (modified policy iteration): in boxes with nature's answer to them (:mod:`spanrl.kernels.frozen`), in balls nature keeps choosing
-anew.
+A sweep over actions gives Lv, and so the gain bracket: it alone can end the iteration. Between two of these the actions chosen by the
+first are frozen (modified policy iteration): in boxes with nature's answer to them (:mod:`spanrl.kernels.frozen`), in balls nature keeps
+choosing anew.
 
 Loops are written without branches where the data would decide them: a wrong guess of the processor costs more than a pair.
 """
@@ -40,7 +40,7 @@ def start_planning(desk, from_bias):
 
 @kernel
 def close_box(n, rest, total):
-    """Return (slack, rest) of a box whose lower ends add up to ``total``: FREE where unseen successors may have all of the mass, or if n = 0."""
+    """Return (slack, rest) of a box with lower ends of ``total``: FREE where unseen successors may have all of the mass, or if n = 0."""
     free = (n == 0) | (rest >= 1.0)
     return FREE if free else max(0.0, 1.0 - total), 1.0 if free else rest
 

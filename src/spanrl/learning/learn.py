@@ -17,6 +17,7 @@ from math import isfinite
 from numbers import Real
 from time import perf_counter
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from spanrl.planning.analyse import analyse
 from spanrl.seeding import check_seed
 
 _REDRAW = 0.05  # seconds
+_GAINS: WeakKeyDictionary[MDP, float] = WeakKeyDictionary()  # models do not change: many runs on one ask once
 
 
 def learn(
@@ -97,7 +99,9 @@ def optimal_gain(mdp: MDP | None) -> float | None:
     """Return g*, exactly where the model is small; where it differs between states, that of the start."""
     if mdp is None:
         return None
-    return float(np.dot(mdp.start, analyse(mdp, diameter=False).gains))
+    if mdp not in _GAINS:
+        _GAINS[mdp] = float(np.dot(mdp.start, analyse(mdp, diameter=False).gains))
+    return _GAINS[mdp]
 
 
 def _agent(agent: Any) -> Agent:

@@ -6,6 +6,9 @@ from math import nan
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spanrl.agents.learner import Episode
 from spanrl.learning.files import AUDIT, CURVE, EPISODES
 from spanrl.learning.run import Run
@@ -33,16 +36,35 @@ class Recorder:
         """The next time to measure at."""
         return self._times[len(self._rows)]
 
+    def upcoming(self, most: int) -> NDArray[np.int64]:
+        """Return the next times to measure at."""
+        done = len(self._rows)
+        return np.array(self._times[done : min(done + most, len(self._times) - 1)], dtype=np.int64)
+
     def begin(self, learner: Any) -> None:
         """Record the episode that a learner has just begun."""
         episode: Episode = learner.episode
-        row: tuple[Any, ...] = (episode.start, episode.gain, episode.span, episode.sweeps, episode.deterministic)
+        found: tuple[Any, ...] = ()
         if self._audit:
             assert self._mdp is not None
-            inside = learner.confidence_set().contains(self._mdp)
-            row = (*row, inside, episode.gain_low, episode.gain_high)
-        self._episodes.append(row)
+            found = learner.confidence_set().contains(self._mdp), episode.gain_low, episode.gain_high
+        self._begin(episode, found)
+
+    def _begin(self, episode: Episode, found: tuple[Any, ...] = ()) -> None:
+        row = (episode.start, episode.gain, episode.span, episode.sweeps, episode.deterministic)
+        self._episodes.append((*row, *found))
         self._episode = episode.span, len(self._episodes)
+
+    def take(self, episodes: list[Episode], times: list[int], marks: list[list[float]]) -> None:
+        """Record episodes and measurements (reward, Σ r(s,a), how many of the episodes had begun) in their order; there is no audit."""
+        done = 0
+        for t, (reward, expected, begun) in zip(times, marks, strict=True):
+            for episode in episodes[done : int(begun)]:
+                self._begin(episode)
+            done = int(begun)
+            self.reach(t, reward, expected)
+        for episode in episodes[done:]:
+            self._begin(episode)
 
     def reach(self, t: int, reward: float, expected: float) -> None:
         """Say how far the run is: the reward received and Σ r(s,a) after t steps. Call it at least at every measurement time."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from spanrl.agents.learner import Learner
 from spanrl.agents.registry import Agent, AnyLearner
-from spanrl.confidence.play import DONE, PLANNING, TO_BEGIN, Stage
+from spanrl.confidence.play import DONE, MARKED, MIXES, PLANNING, TO_BEGIN, Stage
 from spanrl.errors import OptionError, RunFileError
 from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.learning.recorder import Recorder
@@ -144,15 +144,17 @@ class Session:
         self.learner.set_state({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 
     def _run_compiled(self, world: TableWorld, learner: Learner, tick: Tick) -> None:
-        """Play whole episodes in compiled code: Python is met at measurement times and once a budget."""
+        """Play whole episodes in compiled code: Python is met about every 10 ms."""
         recorder, env = self._recorder, world.env
         stage = self._stage(world, learner)
         while self._t < recorder.horizon or stage.where[PLANNING] != DONE:
             if stage.where[PLANNING] == DONE:
                 tick(self._t)
             before = learner.phases
-            for _ in learner.play(env.sampler, env.mdp.reward, stage, recorder.next_time, BUDGET):
-                recorder.begin(learner)
+            times = recorder.upcoming(_RECORDS)
+            episodes = learner.play(env.sampler, env.mdp.reward, stage, times, BUDGET)
+            marks = stage.marks[: stage.where[MARKED]]
+            recorder.take(episodes, times[: len(marks)].tolist(), marks.tolist())
             spent = {name: seconds - before[name] for name, seconds in learner.phases.items()}
             self._simulating += spent.pop("sampling")
             learner.seconds += sum(spent.values())
@@ -167,10 +169,13 @@ class Session:
         if not self._tally.size:
             self._tally = np.zeros(world.env.sampler.succ.size, dtype=np.int64)
         self._words = get_state(self._env_rng)
-        first = learner.plan is None
-        where = np.array([self._t, self._state, TO_BEGIN if first else DONE, not first and learner.plan.mixes, 0, 0])
+        plan = learner.plan
+        where = np.array([self._t, self._state, TO_BEGIN, False, 0, 0, 0])
+        if plan is not None:
+            where[PLANNING], where[MIXES] = DONE, plan.mixes
         sums, records = np.array([*self._sums, *self._sums]), np.empty((_RECORDS, 6))
-        return Stage(where, sums, self._tally, self._words, get_state(learner.rng), records)
+        words = self._words, get_state(learner.rng)
+        return Stage(where, sums, self._tally, *words, records, np.empty((_RECORDS, 3)))
 
     def _run_watched(self, world: TableWorld, learner: Learner, tick: Tick) -> None:
         """Play the steps in compiled code and meet Python at the end of every episode: somebody looks at it, or plans otherwise."""

@@ -11,7 +11,7 @@ does not depend on the order in which things happened.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +99,7 @@ class Counts:
         """Make room for ``room`` successors in all."""
         if self.seen.succ.size >= room:
             return
-        wider = {"succ_ptr": self.succ_ptr.copy()}
+        wider: dict[str, Any] = {"succ_ptr": self.succ_ptr.copy()}
         for name in _LISTED:
             old = getattr(self.seen, name)
             wider[name] = np.concatenate((old, np.zeros(room - old.size, dtype=old.dtype)))

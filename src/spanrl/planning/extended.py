@@ -95,12 +95,12 @@ class ExtendedPlanner:
 
     def play(
         self, sampler: Any, mean: NDArray[np.float64], counts: Counts, goal: Goal, from_bias: bool, choice: Choice,
-        stage: Stage, limit: int, steps: int,
+        stage: Stage, times: NDArray[np.int64], steps: int,
     ) -> None:  # fmt: skip
         """Go on with a run in compiled code, planning included: see :func:`spanrl.confidence.play.play`."""
         counts.reserve(sampler.succ.size)  # no more successors than that can be seen
         desk = self._lay_out(counts)
-        play(sampler, mean, desk, self._rule, counts.seen, goal, from_bias, choice, stage, limit, steps)
+        play(sampler, mean, desk, self._rule, counts.seen, goal, from_bias, choice, stage, times, steps)
         self._listed = counts.succ_ptr[-1]
         self._check_rounds(stage.where[0] + 1)
 
@@ -142,9 +142,9 @@ class ExtendedPlanner:
             ends, self._seen, self._listed = new_ends(info.n_pairs, room), seen, -1
             parts = (seen.succ_ptr, seen.succ, ends.low, ends.room, ends.slack, ends.rest)
             model = Arrays(self.region.kind, info.pair_ptr, *map(_read_only, parts))
-            workspaces = (new_workspace(info.n_states, info.n_pairs, room) for _ in range(2))
+            one, other = (new_workspace(info.n_states, info.n_pairs, room) for _ in range(2))
             self._desk = Desk(
-                model, ends, _read_only(ends.r_high), self._least, *workspaces, self._rows,
+                model, ends, _read_only(ends.r_high), self._least, one, other, self._rows,
                 new_frozen(info.n_states, room), self.bias, self._u, self._best, self._all, self._progress, self.clock,
                 np.zeros(2, dtype=np.int64),
             )  # fmt: skip
