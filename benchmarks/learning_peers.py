@@ -1,7 +1,7 @@
 """Learning against the peers: steps a second of StatisticalRL's learners on its own RiverSwim, and ours on the same tables.
 
 The value of a row is our rate over theirs at the same horizon, the start of our call included. Regrets are T·g* − Σ rewards with our g*,
-for both. SCAL's bound on the span is the true span, rounded up.
+for both. SCAL's bound on the span is the true span, rounded up; α = 0.05 scales its radii as in the paper's Knight Quest.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def learning_peer_rows(smoke: bool) -> list[Row]:
             return [Row(group, name, None, "×", at_least=True, note=p.reason) for name, p in theirs.items()]
         mdp = MDP.from_dense(**np.load(tables))
         env, gain = Env.from_mdp(mdp, rewards="mean"), solve(mdp, tol=1e-9).gain
-        agents = {"UCRL": UCRL(), "SCAL": SCAL(float(ceil(analyse(mdp).span)))}
+        c = float(ceil(analyse(mdp).span))
+        agents = {"UCRL": UCRL(), "SCAL": SCAL(c), "SCAL, α = 0.05": SCAL(c, p_scale=0.05, r_scale=0.05)}
         ours = {name: _ours(env, agent, T) for name, agent in agents.items()}
         rates = {name: _rate(env, agent, 10 * T if smoke else LONG_HORIZON) for name, agent in agents.items()}
         candidates = {name: player.turn for name, player in (ours | theirs).items()}
@@ -123,4 +124,6 @@ def _row(
         "ours_min_s": ours.least, "peer_min_s": theirs.least,
     }  # fmt: skip
     target = TARGET if peer in TARGETED else None
+    if target and name == "SCAL":
+        data["readme"] = f"Learning on {PACKAGE}'s RiverSwim, T = {T:g}: steps a second of SCAL over its {peer}"
     return ratio_row(group, case, theirs, ours, target=target, at_least=True, note=note, data=data)

@@ -8,7 +8,7 @@ import numpy as np
 from spanrl import MDP, BoundedMDP
 from spanrl.bench import garnet, successors
 
-__all__ = ["boxed", "garnet", "padded", "padded_backup", "successors"]
+__all__ = ["blocks", "boxed", "garnet", "padded", "padded_backup", "padded_solve", "padded_unequal", "successors"]
 
 
 def boxed(mdp: MDP, width: float = 0.1, rest: float = 0.02, seed: int = 1) -> BoundedMDP:
@@ -75,3 +75,19 @@ def padded_solve(succ, prob, reward, tol):  # type: ignore[no-untyped-def]
         shift = u[0]
         for s in range(S):
             v[s] = u[s] - shift
+
+
+def blocks(S: int, A: int, branches: int, leave: float = 0.01, seed: int = 0) -> MDP:
+    """Return a Garnet of two halves that are left with probability ``leave`` a step: it mixes slowly, and not because it stays."""
+    rng = np.random.default_rng(seed)
+    n, half = S * A, S // 2
+    state, action = np.divmod(np.arange(n), A)
+    own, other = np.where(state < half, 0, half), np.where(state < half, half, 0)
+    succ = np.concatenate(
+        (successors(rng, n, half, branches - 1) + own[:, None], (rng.integers(0, half, n) + other)[:, None]), axis=1
+    )
+    prob = np.concatenate((rng.dirichlet(np.ones(branches - 1), size=n) * (1 - leave), np.full((n, 1), leave)), axis=1)
+    order = np.argsort(succ, axis=1)
+    succ, prob = np.take_along_axis(succ, order, axis=1), np.take_along_axis(prob, order, axis=1)
+    reward = rng.random(n) * np.where(state < half, 1.0, 0.9)
+    return MDP.from_pairs(state, action, np.arange(n + 1) * branches, succ.ravel(), prob.ravel(), reward)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from fractions import Fraction
 from math import inf, log, sqrt
 
 import numpy as np
@@ -11,7 +13,9 @@ from hypothesis import strategies as st
 
 from experience import empirical_mdp, random_counts, random_info
 from spanrl import MDP, ProblemInfo
-from spanrl.confidence.regions import BernsteinBox, HoeffdingBall, level
+from spanrl.confidence.regions import BernsteinBox, HoeffdingBall, close_rows, fill_rows, law_at, new_ends
+from spanrl.kernels.jit import interpreted
+from spanrl.kernels.layout import BALL, BOX, FREE
 from spanrl.models.counts import Counts
 
 CASES = settings(deadline=None, derandomize=True, max_examples=60)
@@ -64,11 +68,30 @@ def scaled(counts, factor):
 
 class TestLevel:
     def test_a_number_is_itself(self):
-        assert level(0.05, 10**6) == 0.05
+        rule = BernsteinBox(0.05).rule(ProblemInfo(1, 1))
+        assert rule.delta == 0.05
+        assert law_at(rule, 10**6).r_log == pytest.approx(log(2 * 10**6 / 0.05), rel=1e-15)
 
     def test_rsqrt(self):
-        assert level("rsqrt", 400) == 1 / 20
-        assert level("rsqrt", 1) == 1.0
+        for t, delta in ((400, 1 / 20), (1, 1.0)):
+            assert law_at(BernsteinBox("rsqrt").rule(ProblemInfo(1, 1)), t).r_log == pytest.approx(log(2 * t / delta))
+
+    def test_the_rule_is_all_that_a_region_depends_on_besides_the_time(self):
+        info = ProblemInfo(3, 5, available=[[True] * 2 + [False] * 3] * 3, r_min=-1, r_max=4)
+        rule = BernsteinBox(0.1, p_scale=0.5, r_scale=0.25).rule(info)
+        assert rule == (BOX, 0.1, 0.5, 0.25, -1.0, 4.0, 3, 2)
+        assert [type(part) for part in rule] == [int, *[float] * 5, int, int], "one type: kernels compile once"
+        assert HoeffdingBall("rsqrt").rule(info) == (BALL, -1.0, 1.0, 1.0, -1.0, 4.0, 3, 2)
+
+    @pytest.mark.parametrize("region", REGIONS)
+    def test_compiled_and_interpreted_laws_are_the_same(self, region):
+        rule = region.rule(ProblemInfo(7, 3, r_min=-1.0, r_max=4.0))
+        for t in (1, 2, 400, 12_345, 10**12):
+            assert (
+                tuple(law_at(rule, t))
+                == tuple(law_at.py_func(rule, t))
+                == tuple(region.law(t, ProblemInfo(7, 3, r_min=-1.0, r_max=4.0)))
+            )
 
     def test_the_logarithms(self):
         info = ProblemInfo(3, 5, available=[[True] * 2 + [False] * 3] * 3, r_min=-1.0, r_max=4.0)
@@ -133,6 +156,61 @@ class TestFormulas:
             assert bounded.radius[i] == pytest.approx(min(2.0, sqrt(14 * S * log(2 * A * t / delta) / n)), abs=ROUNDING)
             part = slice(bounded.succ_ptr[i], bounded.succ_ptr[i + 1])
             np.testing.assert_allclose(bounded.p_low[part], p_hat[i, bounded.succ[part]], rtol=0, atol=ROUNDING)
+
+
+class TestRows:
+    """What the kernels write, before anything is checked or augmented."""
+
+    @pytest.mark.parametrize("region", REGIONS)
+    @CASES
+    @given(seed=seeds, t=times)
+    def test_interpreted_kernels_equal_the_compiled_ones(self, region, seed, t):
+        """Room for more successors than are listed is left as it was."""
+        info, counts = problem(seed)
+        counts.reserve(counts.succ.size + 3)
+        found = []
+        for mode in (nullcontext(), interpreted()):
+            ends = new_ends(info.n_pairs, counts.seen.succ.size)
+            for part in ends:
+                part[:] = -7.0
+            law = region.law(t, info)
+            with mode:
+                fill_rows(region.kind, law, counts.seen, ends)
+                if region.kind == BOX:
+                    close_rows(counts.seen, ends)
+            assert (ends.low[counts.succ.size :] == -7).all()
+            assert (ends.room[counts.succ.size :] == -7).all()
+            found.append([part.tobytes() for part in ends])
+        assert found[0] == found[1]
+
+    @CASES
+    @given(seeds, times, st.sampled_from([1.0, 0.05, 1e-4]))
+    def test_slack_of_a_box(self, seed, t, scale):
+        info, counts = problem(seed)
+        region = BernsteinBox(0.05, scale, scale)
+        ends = new_ends(info.n_pairs, counts.succ.size)
+        fill_rows(BOX, region.law(t, info), counts.seen, ends)
+        rest = ends.rest.copy()
+        close_rows(counts.seen, ends)
+        for i in range(info.n_pairs):
+            part = slice(counts.succ_ptr[i], counts.succ_ptr[i + 1])
+            if counts.n[i] == 0 or rest[i] >= 1.0:
+                assert (ends.slack[i], ends.rest[i]) == (FREE, 1.0)
+                assert (ends.low[part] == 0).all(), "all of the mass is free"
+            else:
+                assert ends.slack[i] == pytest.approx(1 - sum(map(Fraction, ends.low[part].tolist())), abs=ROUNDING)
+                assert ends.slack[i] >= 0.0
+                assert ends.rest[i] == rest[i] < 1.0
+
+    @CASES
+    @given(seeds, times, st.sampled_from([1.0, 0.05, 1e-4]))
+    def test_a_listed_successor_has_room_for_what_an_unlisted_one_may_have(self, seed, t, scale):
+        """The planner relies on it: who of two states of equal value is given the mass does not matter then."""
+        info, counts = problem(seed)
+        region = BernsteinBox(0.05, scale, scale)
+        ends = new_ends(info.n_pairs, counts.succ.size)
+        fill_rows(BOX, region.law(t, info), counts.seen, ends)
+        assert (ends.room >= np.repeat(ends.rest, np.diff(counts.succ_ptr)) - 4e-16).all()
 
 
 class TestProperties:

@@ -276,6 +276,12 @@ def test_ray_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 JOB = Job("two-state/ucrl/003", "two-state/ucrl/003", "two-state", "ucrl", 3, 300_000, 10)
 
 
+@pytest.fixture
+def many_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a run come back to Python every 1000 steps: it is kept between two budgets."""
+    monkeypatch.setattr("spanrl.learning.session.BUDGET", 1000)
+
+
 def messages(
     checkpoint: bytes | None = None, *, every: float = 1e-9, versions: dict[str, str | None] | None = None
 ) -> Sequence[Any]:
@@ -292,6 +298,7 @@ def expected() -> dict[str, bytes]:
     return {name: files[name] for name in TABLES}
 
 
+@pytest.mark.usefixtures("many_looks")
 def test_a_task_sends_checkpoints_and_then_the_files() -> None:
     found = messages()
     assert found[0] == {"event": "moved", "t": 0, "resumed": False}
@@ -303,6 +310,7 @@ def test_a_task_sends_checkpoints_and_then_the_files() -> None:
     assert {name: found[-1]["files"][name] for name in TABLES} == expected()
 
 
+@pytest.mark.usefixtures("many_looks")
 def test_a_task_goes_on_from_a_checkpoint() -> None:
     sent = [message["checkpoint"] for message in messages() if message["event"] == "kept"]
     half = sent[len(sent) // 2]

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experience import add
-from spanrl.kernels.counting import add_rewards, add_successors, list_successors, update_shares
-from spanrl.models.counts import Batch, Counts
+from spanrl.kernels import counting as module
+from spanrl.kernels.counting import add_batch, list_successors
+from spanrl.models.counts import Batch, Counts, Seen
 
 CASES = settings(deadline=None, derandomize=True, max_examples=60)
 ARRAYS = ("n", "r_mean", "r_sq", "succ_ptr", "succ", "times")
@@ -125,18 +126,19 @@ class TestShares:
     def test_kept_up_to_date_they_are_those_of_the_counts(self, history):
         """Bit by bit: counts that are stored and read again must plan the same."""
         counts = counts_of(history)
-        kept = counts.shares
-        counts.share_out()
-        for one, other in zip(kept, counts.shares, strict=True):
-            assert one.tobytes() == other.tobytes()
+        kept, anew = counts.arrays(), Counts(*(counts.arrays()[name] for name in ARRAYS)).arrays()
+        assert list(kept) == list(anew) == list(Seen._fields)
+        for name in kept:
+            assert kept[name].tobytes() == anew[name].tobytes(), name
 
     def test_by_hand(self):
         counts = counts_of([[(1, 0.0, 4), (1, 1.0, 4), (1, 1.0, 2), (1, 0.0, 4)], [(3, 0.5, 0)]])
-        shares = counts.shares
-        assert shares.p_hat.tolist() == [0.25, 0.75, 1.0]
-        assert shares.p_error.tolist() == [np.sqrt(3 / 64), np.sqrt(3 / 64), 0.0]
-        assert shares.r_error.tolist() == pytest.approx([0.0, np.sqrt(1 / 12), 0.0, 0.0], abs=1e-15)
-        assert shares.inverse.tolist() == [1.0, 1 / 3, 1.0, 1.0]
+        kept = counts.arrays()
+        assert kept["p_hat"].tolist() == [0.25, 0.75, 1.0]
+        assert kept["p_error"].tolist() == [np.sqrt(3 / 64), np.sqrt(3 / 64), 0.0]
+        assert kept["p_inverse"].tolist() == [1 / 3, 1 / 3, 1.0]
+        assert kept["r_error"].tolist() == pytest.approx([0.0, np.sqrt(1 / 12), 0.0, 0.0], abs=1e-15)
+        assert kept["inverse"].tolist() == [1.0, 1 / 3, 1.0, 1.0]
 
 
 class TestSuccessors:
@@ -161,48 +163,97 @@ class TestSuccessors:
             np.int64,
         ]
 
-    def test_a_successor_that_is_not_listed_changes_nothing(self):
+    @pytest.mark.parametrize("room", [2, 3])
+    def test_without_room_nothing_is_changed(self, room):
+        """Two are listed and two are new: not even the visits and rewards of what is listed are taken in."""
         counts = counts_of([[(0, 0.0, 1), (2, 0.0, 3)]])
-        before = counts.times.tolist()
-        batch = Batch.from_dict({(0, 0.0, 1): 5, (2, 0.0, 2): 1})
-        assert not add_successors(batch.pair, batch.succ, batch.times, counts.succ_ptr, counts.succ, counts.times)
-        assert counts.times.tolist() == before
+        counts = Counts.from_arrays(counts.arrays())
+        counts.reserve(room)
+        before = [part.tobytes() for part in counts.seen]
+        batch = Batch.from_dict({(0, 0.5, 1): 5, (2, 0.0, 2): 1, (3, 1.0, 0): 2})
+        assert list_successors(batch.pair, batch.succ, counts.seen) == -1
+        assert add_batch(*batch, counts.seen) == -1
+        assert [part.tobytes() for part in counts.seen] == before
+        counts.reserve(4)
+        assert add_batch(*batch, counts.seen) == 2
+        assert (counts.n.tolist(), counts.succ.tolist(), counts.times.tolist()) == (
+            [6, 0, 2, 2],
+            [1, 2, 3, 0],
+            [6, 1, 1, 2],
+        )
+
+    def test_what_is_listed_needs_no_room(self):
+        counts = counts_of([[(0, 0.0, 1), (2, 0.0, 3)]])
+        counts = Counts.from_arrays(counts.arrays())
+        batch = Batch.from_dict({(0, 0.5, 1): 5, (2, 0.0, 3): 1})
+        assert add_batch(*batch, counts.seen) == 0
+        assert counts.times.tolist() == [6, 2]
 
     def test_listing_keeps_what_is_there(self):
+        """Pair 0 brings a new successor with two rewards: it is listed once."""
         counts = counts_of([[(0, 0.0, 4), (0, 0.0, 4), (3, 0.0, 0)]])
+        counts.reserve(7)
+        seen, n = counts.seen, counts.n.copy()
+        seen.p_error[:2] = 0.25, 0.5
         pair, succ = np.array([0, 0, 0, 1, 3]), np.array([2, 4, 2, 5, 1], dtype=np.uint32)
-        table = counts.succ_ptr, counts.succ, counts.times, counts.shares.p_hat, np.array([0.25, 0.5])
-        ptr, listed, times, p_hat, p_error = list_successors(pair, succ, *table)
-        assert ptr.tolist() == [0, 2, 3, 3, 5]
-        assert listed.tolist() == [2, 4, 5, 0, 1]
-        assert times.tolist() == [0, 2, 0, 1, 0]
-        assert p_hat.tolist() == [0.0, 1.0, 0.0, 1.0, 0.0]
-        assert p_error.tolist() == [0.0, 0.25, 0.0, 0.5, 0.0]
+        assert list_successors(pair, succ, seen) == 3
+        assert counts.succ_ptr.tolist() == [0, 2, 3, 3, 5]
+        assert counts.succ.tolist() == [2, 4, 5, 0, 1]
+        assert counts.times.tolist() == [0, 2, 0, 1, 0]
+        old = [1, 3]  # the places of what was there
+        assert seen.p_hat[old].tolist() == [1.0, 1.0]
+        assert seen.p_error[old].tolist() == [0.25, 0.5]
+        assert seen.p_inverse[old].tolist() == [1.0, 1.0]
+        assert counts.n.tolist() == n.tolist()
+        assert list_successors(pair, succ, seen) == 0
+        assert counts.succ.tolist() == [2, 4, 5, 0, 1]
+
+    @CASES
+    @given(histories, st.integers(0, 3))
+    def test_room_does_not_matter(self, history, more):
+        """Exactly as much as is needed, or more: the same table, and what is new is counted."""
+        one = counts_of(history)
+        other, known = Counts.empty(4), set()
+        for episode in history:
+            batch, here = Batch.from_dict(tally(episode)), {(pair, succ) for pair, _, succ in episode}
+            other.reserve(len(known | here) + more)
+            assert add_batch(*batch, other.seen) == len(here - known)
+            known |= here
+        for name, part in one.arrays().items():
+            assert part.tobytes() == other.arrays()[name].tobytes(), name
 
     def test_the_largest_state_number(self):
         counts = counts_of([[(0, 0.0, 2**32 - 1), (0, 0.0, 0)]], 1)
         assert counts.succ.tolist() == [0, 2**32 - 1]
 
 
-def test_interpreted_kernels_equal_the_compiled_ones():
+KERNELS = ("_find", "_make_gaps", "list_successors", "add_rewards", "add_successors", "add_batch")
+
+
+def test_interpreted_kernels_equal_the_compiled_ones(monkeypatch):
     rng = np.random.default_rng(4)
-    steps = [
-        (int(i), float(r), int(s))
-        for i, r, s in zip(
-            rng.integers(4, size=60), rng.integers(3, size=60) / 2, rng.integers(6, size=60), strict=True
-        )
-    ]
-    batch = Batch.from_dict(tally(steps))
-    results = []
-    kernels = add_rewards, add_successors, list_successors, update_shares
-    for rewards, successors, extend, share in (kernels, [kernel.py_func for kernel in kernels]):
-        counts = Counts.empty(4)
-        table = counts.succ_ptr, counts.succ, counts.times
-        assert not successors(batch.pair, batch.succ, batch.times, *table)
-        *table, p_hat, p_error = extend(batch.pair, batch.succ, *table, counts.shares.p_hat, counts.shares.p_error)
-        assert successors(batch.pair, batch.succ, batch.times, *table)
-        rewards(batch.pair, batch.reward, batch.times, *counts.statistics())
-        shares = counts.shares._replace(p_hat=p_hat, p_error=p_error)
-        share(batch.pair, counts.n, counts.r_sq, table[0], table[2], shares)
-        results.append([part.tolist() for part in (*counts.statistics(), *table, *shares)])
-    assert results[0] == results[1]
+    batches = []
+    for _ in range(5):
+        columns = rng.integers(4, size=30), rng.integers(3, size=30) / 2, rng.integers(9, size=30)
+        batches.append(Batch.from_dict(tally(list(zip(*(part.tolist() for part in columns), strict=True)))))
+
+    def results():
+        """Take the batches in by the three kernels, and by the one that does it all."""
+        parts, whole = Counts.empty(4), Counts.empty(4)
+        found = []
+        for batch in batches:
+            parts.reserve(36)
+            whole.reserve(36)
+            found.append(module.list_successors(batch.pair, batch.succ, parts.seen))
+            module.add_rewards(batch.pair, batch.reward, batch.times, parts.seen)
+            module.add_successors(batch.pair, batch.succ, batch.times, parts.seen)
+            assert module.add_batch(*batch, whole.seen) == found[-1]
+        tables = [{name: part.tolist() for name, part in counts.arrays().items()} for counts in (parts, whole)]
+        assert tables[0] == tables[1]
+        return found, tables[0]
+
+    compiled = results()
+    for name in KERNELS:
+        monkeypatch.setattr(module, name, getattr(module, name).py_func)
+    assert results() == compiled
+    assert compiled[0][0] > compiled[0][-1] >= 0

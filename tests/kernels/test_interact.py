@@ -49,7 +49,8 @@ def test_equals_the_plain_loop(seed, most):
     S, sampler = env.mdp.n_states, env.sampler
     pairs = two_pairs_a_state(rng, env.mdp)
     weight = rng.choice([0.0, 0.3, 1.0], S) if seed else np.zeros(S)
-    left = rng.integers(1, most + 1, 2 * S)
+    visits = rng.integers(0, most + 1, env.mdp.n_pairs)
+    left = np.maximum(visits, 1)[pairs]
     tally = np.zeros(sampler.succ.size, dtype=np.int64)
     (env_rng, agent_rng), (env_plain, agent_plain) = streams(seed), streams(seed)
     env_words, agent_words, left_plain = get_state(env_rng), get_state(agent_rng), left.copy()
@@ -64,7 +65,7 @@ def test_equals_the_plain_loop(seed, most):
     assert paid == pytest.approx(sum(n * r for (_, r, _), n in happened.items()), abs=1e-10)
     assert expected == pytest.approx(sum(n * env.mdp.reward[i] for (i, _, _), n in happened.items()), abs=1e-10)
     *sums, pair, reward, succ, times = harvest(
-        sampler.out_ptr, sampler.reward, sampler.succ, env.mdp.reward, pairs, tally
+        sampler.out_ptr, sampler.reward, sampler.succ, env.mdp.reward, pairs, left, visits, tally
     )
     assert sums == [paid, expected]
     rows = zip(pair.tolist(), reward.tolist(), succ.tolist(), times.tolist(), strict=True)
@@ -84,14 +85,34 @@ def test_the_pair_with_nothing_left_is_not_played():
     assert not left.any()
 
 
+def test_only_pairs_that_were_played_are_looked_at():
+    """One with as much left as it began with was not: whatever its tally says, it is left alone."""
+    env = random_env(1)
+    pairs, visits = np.repeat(env.mdp.pair_ptr[:-1], 2), np.array([0, 3] * 6)[: env.mdp.n_pairs]
+    left = np.maximum(visits, 1)[pairs]
+    left[2] -= 1  # state 1, by the first of its two choices
+    tally = np.ones(env.sampler.succ.size, dtype=np.int64)
+    table = env.sampler.out_ptr, env.sampler.reward, env.sampler.succ
+    paid, expected, pair, reward, succ, times = harvest(*table, env.mdp.reward, pairs, left, visits, tally)
+    i = int(pairs[2])
+    part = slice(env.sampler.out_ptr[i], env.sampler.out_ptr[i + 1])
+    size = part.stop - part.start
+    assert (pair.tolist(), times.tolist()) == ([i] * size, [1] * size)
+    assert (reward.tolist(), succ.tolist()) == (env.sampler.reward[part].tolist(), env.sampler.succ[part].tolist())
+    assert (paid, expected) == (env.sampler.reward[part].sum(), size * env.mdp.reward[i])
+    assert not tally[part].any()
+    assert tally.sum() == tally.size - size
+
+
 def test_rewards_of_a_pair_come_sorted():
     """What a learner adds up by hand is sorted by (reward, successor): the same order gives the same bits."""
     env = random_env(3)
+    visits = np.full(env.mdp.n_pairs, 10**6)
     pairs, left = np.repeat(env.mdp.pair_ptr[:-1], 2), np.full(8, 10**6)
     tally, words = np.zeros(env.sampler.succ.size, dtype=np.int64), get_state(streams(0)[0])
     interact(env.sampler, pairs, np.zeros(4), False, left, tally, words, np.zeros(4, dtype=np.uint64), 0, 1000)
     table = env.sampler.out_ptr, env.sampler.reward, env.sampler.succ
-    *_, pair, reward, succ, _ = harvest(*table, env.mdp.reward, pairs, tally)
+    *_, pair, reward, succ, _ = harvest(*table, env.mdp.reward, pairs, left, visits, tally)
     rows = list(zip(pair.tolist(), reward.tolist(), succ.tolist(), strict=True))
     assert rows == sorted(rows)
     assert len(rows) > 8
@@ -113,7 +134,8 @@ def test_interpreted_kernels_equal_the_compiled_ones(monkeypatch):
     tally = np.array(results[0][2])
     arrays = env.sampler.out_ptr, env.sampler.reward
     assert add_up(*arrays, env.mdp.reward, pairs, tally) == add_up.py_func(*arrays, env.mdp.reward, pairs, tally)
-    table = *arrays, env.sampler.succ, env.mdp.reward, pairs
+    left, visits = np.array(results[0][1]), np.full(env.mdp.n_pairs, 40)
+    table = *arrays, env.sampler.succ, env.mdp.reward, pairs, left, visits
     one, other = (list(f(*table, tally.copy())) for f in (harvest, harvest.py_func))
     assert one[:2] == other[:2]
     assert [part.tolist() for part in one[2:]] == [part.tolist() for part in other[2:]]

@@ -14,6 +14,7 @@ from spanrl.agents import registry
 from spanrl.agents.learner import Learner
 from spanrl.errors import InputError, ModelFileError, OptionError, UnknownNameError
 from spanrl.learning import session as module
+from spanrl.learning.recorder import Recorder
 from spanrl.learning.times import measurement_times
 from spanrl.seeding import get_state
 
@@ -534,10 +535,11 @@ class TestInterruptions:
             calls.append(arguments)
             if len(calls) == 30:
                 raise KeyboardInterrupt
-            return add_up(*arguments)
+            return take(*arguments)
 
-        add_up = module.add_up
-        monkeypatch.setattr(module, "add_up", interrupted)
+        take = Recorder.take
+        monkeypatch.setattr(module, "BUDGET", 100)
+        monkeypatch.setattr(Recorder, "take", interrupted)
         run = learn("three-state", "ucrl", horizon=10_000, seed=0)
         monkeypatch.undo()
         assert run.interrupted

@@ -101,6 +101,12 @@ class Of:
         return self.kind(info, rng)
 
 
+@pytest.fixture(autouse=True)
+def _many_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let compiled runs come back after a few steps: they are looked at between two budgets."""
+    monkeypatch.setattr("spanrl.learning.session.BUDGET", 50)
+
+
 def session(env: Any, agent: Any, horizon: int, *, seed: int = SEED, points: int = 20, audit: bool = False) -> Session:
     chosen = make_agent(agent) if isinstance(agent, str) else agent
     return Session(as_world(env), chosen, agent_id(agent), horizon=horizon, seed=seed, points=points, audit=audit)

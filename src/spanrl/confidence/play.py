@@ -33,10 +33,9 @@ class Stage(NamedTuple):
 def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times, steps):
     """Go on until all ``times`` are measured, or it is time to let Python look: after ``steps`` steps, 10 ms, a budget of the planner."""
     where, sums, records, marks, clock = stage.where, stage.sums, stage.records, stage.marks, desk.clock
-    begun = now(desk.moment)
+    begun, last = now(desk.moment), where[T] + steps
     where[RECORDED] = where[MARKED] = 0
-    most = min(times.size, marks.shape[0])
-    while where[MARKED] < most and where[RECORDED] < records.shape[0] and now(desk.moment) - begun <= _PAUSE:
+    while True:
         if where[PLANNING] == TO_BEGIN:
             start_planning(desk, from_bias)
             where[PLANNING] = UNDER_WAY
@@ -49,10 +48,12 @@ def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times,
             records[k, 0], records[k, 1], records[k, 2] = t, lo, hi
             records[k, 3], records[k, 4], records[k, 5] = span, desk.progress[0], mixes
             where[PLANNING], where[MIXES], where[RECORDED] = DONE, mixes, k + 1
+            if k + 1 == records.shape[0] or now(desk.moment) - begun > _PAUSE:
+                return
         start = now(desk.moment)
         done, state, over = interact(
             sampler, choice.pairs, choice.weight, where[MIXES] != 0, choice.left, stage.tally, stage.words,
-            stage.agent_words, where[STATE], min(steps, times[where[MARKED]] - where[T]),
+            stage.agent_words, where[STATE], min(last, times[where[MARKED]]) - where[T],
         )  # fmt: skip
         where[T] += done
         where[STATE] = state
@@ -62,10 +63,11 @@ def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times,
             paid, expected = add_up(sampler.out_ptr, sampler.reward, mean, choice.pairs, stage.tally)
             sums[2], sums[3] = sums[0] + paid, sums[1] + expected
             k = where[MARKED]
-            if where[T] < times[k]:
+            if where[T] == times[k]:
+                marks[k, 0], marks[k, 1], marks[k, 2] = sums[2], sums[3], where[RECORDED]
+                where[MARKED] = k + 1
+            if where[MARKED] == times.size or where[T] == last:
                 return
-            marks[k, 0], marks[k, 1], marks[k, 2] = sums[2], sums[3], where[RECORDED]
-            where[MARKED] = k + 1
             continue
         paid, expected, pair, reward, succ, often = harvest(
             sampler.out_ptr, sampler.reward, sampler.succ, mean, choice.pairs, choice.left, seen.n, stage.tally

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
-from spanrl.kernels.jit import kernel
+from spanrl.kernels.jit import External, kernel
 
 SAMPLING, COUNTS, SETS, SORTING, SWEEPS = range(5)
 """The phases of a run, as positions in an array of seconds."""
 
-_MONOTONIC = getattr(
-    time, "CLOCK_MONOTONIC", -1
-)  # of the C library; -1 where there is none: all phases take no time then
+_MONOTONIC = getattr(time, "CLOCK_MONOTONIC", -1)  # where there is none, all phases take no time
 
-
-class _External:
-    """A function of the C library, for kernels alone: numba asks for its type when it compiles one."""
-
-    @property
-    def _numba_type_(self) -> Any:
-        from numba import types
-
-        return types.ExternalFunction("clock_gettime", types.int32(types.int32, types.CPointer(types.int64)))
-
-
-_gettime = _External()
+_gettime = External("clock_gettime", "int32", "int32", "int64*")
 
 
 @kernel

@@ -53,7 +53,9 @@ def list_successors(pair, succ_new, seen):
         if j < end and succ[j] == succ_new[e]:
             continue
         k = n_new  # find its place among the new ones, and whether it is there already, with another reward
-        while k > 0 and (at[k - 1] > j or (pair[who[k - 1]] == pair[e] and succ_new[who[k - 1]] > succ_new[e])):
+        while k > 0 and (
+            pair[who[k - 1]] > pair[e] or (pair[who[k - 1]] == pair[e] and succ_new[who[k - 1]] > succ_new[e])
+        ):
             k -= 1
         if k > 0 and pair[who[k - 1]] == pair[e] and succ_new[who[k - 1]] == succ_new[e]:
             continue

@@ -55,6 +55,23 @@ def kernel(function: Callable[..., Any]) -> Any:
     return Kernel(function)
 
 
+class External:
+    """A function of the C library, for kernels alone: numba asks for its type when it compiles one."""
+
+    def __init__(self, name: str, result: str, *arguments: str) -> None:
+        """Name the function and its types, as numba names them; ``T*`` is a pointer."""
+        self._name, self._result, self._arguments = name, result, arguments
+
+    @property
+    def _numba_type_(self) -> Any:
+        from numba import types
+
+        def typed(name: str) -> Any:
+            return types.CPointer(typed(name[:-1])) if name.endswith("*") else getattr(types, name)
+
+        return types.ExternalFunction(self._name, typed(self._result)(*map(typed, self._arguments)))
+
+
 @contextmanager
 def interpreted() -> Iterator[None]:
     """Run kernels as plain Python: the same bits, a hundred times slower, but the compiler need not be loaded."""

@@ -59,10 +59,11 @@ class Recorder:
         """Record episodes and measurements (reward, Σ r(s,a), how many of the episodes had begun) in their order; there is no audit."""
         done = 0
         for t, (reward, expected, begun) in zip(times, marks, strict=True):
-            for episode in episodes[done : int(begun)]:
-                self._begin(episode)
-            done = int(begun)
-            self.reach(t, reward, expected)
+            if begun > done:
+                for episode in episodes[done : int(begun)]:
+                    self._begin(episode)
+                done = int(begun)
+            self._rows.append(self._row(t, reward, expected))
         for episode in episodes[done:]:
             self._begin(episode)
 
@@ -70,10 +71,9 @@ class Recorder:
         """Say how far the run is: the reward received and Σ r(s,a) after t steps. Call it at least at every measurement time."""
         self._now = t, reward, expected
         if t == self.next_time:
-            self._rows.append(self._row())
+            self._rows.append(self._row(t, reward, expected))
 
-    def _row(self) -> tuple[int, float, float, float, float, int]:
-        t, reward, expected = self._now
+    def _row(self, t: int, reward: float, expected: float) -> tuple[int, float, float, float, float, int]:
         best = t * self.gain if self.gain is not None else nan
         return t, reward, best - reward, best - expected, *self._episode
 
@@ -81,7 +81,7 @@ class Recorder:
         """Return what was recorded; a run that was cut off ends with what it had reached."""
         rows = self._rows
         if self._now[0] > (rows[-1][0] if rows else 0):
-            rows = [*rows, self._row()]
+            rows = [*rows, self._row(*self._now)]
         curve, episodes = columns(rows, CURVE), columns(self._episodes, self._kinds)
         told = {**meta, "interrupted": interrupted, "seconds": {**seconds, "total": self._total()}}
         return Run(**curve, episodes=episodes, meta=told)

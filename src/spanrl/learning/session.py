@@ -152,7 +152,8 @@ class Session:
                 tick(self._t)
             before = learner.phases
             times = recorder.upcoming(_RECORDS)
-            episodes = learner.play(env.sampler, env.mdp.reward, stage, times, BUDGET)
+            steps = BUDGET if self._t > 0 else 1  # so that there is something to return soon
+            episodes = learner.play(env.sampler, env.mdp.reward, stage, times, steps)
             marks = stage.marks[: stage.where[MARKED]]
             recorder.take(episodes, times[: len(marks)].tolist(), marks.tolist())
             spent = {name: seconds - before[name] for name, seconds in learner.phases.items()}
@@ -185,6 +186,7 @@ class Session:
             self._tally = np.zeros(sampler.succ.size, dtype=np.int64)
         tally, before = self._tally, self._sums
         self._words = words = get_state(self._env_rng)
+        anything = np.zeros(2 * self.info.n_states, dtype=np.int64)  # who plans otherwise may have other limits
         if learner.plan is None:
             learner.begin_episode(None)
             recorder.begin(learner)
@@ -209,7 +211,7 @@ class Session:
                 self._simulating += perf_counter() - begun
             if over:
                 begun = perf_counter()
-                paid, expected, *seen = harvest(*table, mean, plan.pairs, plan.left, learner.counts.n, tally)
+                paid, expected, *seen = harvest(*table, mean, plan.pairs, anything, learner.counts.n, tally)
                 self._sums = before = (before[0] + paid, before[1] + expected)
                 recorder.reach(learner.t, *before)
                 self._simulating += perf_counter() - begun

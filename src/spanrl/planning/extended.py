@@ -84,8 +84,8 @@ class ExtendedPlanner:
             plan, before = self._iterate(counts, t, self.goal(inf, mixture, False, span_bound), False)
             if plan is not None:
                 return plan
-        from_bias = from_bias and not plain
-        plan, _ = self._iterate(counts, t, self.goal(span_bound, mixture, from_bias), from_bias)
+        goal = self.goal(span_bound, mixture, from_bias)
+        plan, _ = self._iterate(counts, t, goal, from_bias and not plain)
         assert plan is not None
         return plan._replace(sweeps=plan.sweeps + before) if before else plan
 
