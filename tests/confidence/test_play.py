@@ -147,7 +147,7 @@ def test_a_chain_that_takes_many_sweeps(agent):
     env = Env.from_mdp(make("riverswim").mdp, "bernoulli")
     run, learner = both(env, agent, 10_000, 7)
     assert_is_by_hand(run, learner, env, agent, 10_000, 7)
-    assert run.episodes["sweeps"].max() > 10
+    assert run.episodes["sweeps"].max() > 8
 
 
 def test_these_runs_are_of_all_kinds():
