@@ -215,7 +215,17 @@ def test_a_planner_that_runs_out_of_its_budget_goes_on(monkeypatch):
 
     monkeypatch.setattr(Kept, "start", start_slowly)
     session = new_session(env, Kept(agent), 1500, 1)
+    reach, reached = session._recorder.reach, []
+
+    def reach_and_tell(t: int, reward: float, expected: float) -> None:
+        reached.append((t, reward))
+        reach(t, reward, expected)
+
+    monkeypatch.setattr(session._recorder, "reach", reach_and_tell)
     session.run(None, ticks.append)
+    paid = np.cumsum([0.0, *by_hand(env, agent, 1500, 1)[1]])
+    assert all(reward == paid[t] for t, reward in reached), "also in the middle of a plan, where Ctrl-C may come"
+    assert len(reached) > 10
     found = session.result(interrupted=False)
     named = {name: part for name, part in curves(found).items() if "regret" not in name}
     assert named == {name: part for name, part in wanted.items() if "regret" not in name}

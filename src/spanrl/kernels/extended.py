@@ -32,7 +32,7 @@ def start_planning(desk, from_bias):
     """Prepare for a plan: from the last bias, or from 0."""
     desk.progress[:] = 0.0
     desk.progress[1], desk.progress[4] = 1.0, _LOOK
-    desk.progress[3] = desk.progress[5] = np.inf
+    desk.progress[3] = desk.progress[5] = desk.progress[7] = np.inf
     desk.rows.lead[:] = -np.inf
     if not from_bias:
         desk.v[:] = 0.0
@@ -80,7 +80,8 @@ def _box_sweep(desk, pairs, q):
     """Set q(i) = r(i) + max{pᵀv : p in box i} of ``pairs``, at the values that the workspace is ranked by.
 
     Most often the slack is spent on unlisted states before a listed successor has its turn: the best of these is then worth no more than
-    the last state that is given any (where it is worth as much, it does not matter who of the two is given it).
+    the last state that is given any. Where it is worth as much, it does not matter who of the two is given it, since a listed successor
+    has room for what an unlisted one may have: its radius is the larger one.
     """
     m, ws, reward = desk.m, desk.ws, desk.reward
     succ_ptr, rests, listed, lows = m.succ_ptr, m.rest, m.succ, m.low
@@ -115,15 +116,8 @@ def _sweep(desk, n_visits):
             _box_sweep(desk, pairs, ws.q)
         else:
             some_values(m, desk.reward, 1.0, ws, pairs, ws.q)
-    q, lead, far, u, best, pair_ptr, one = (
-        ws.q,
-        desk.rows.lead,
-        progress[6],
-        desk.u,
-        desk.best,
-        m.pair_ptr,
-        np.uint64(1),
-    )
+    q, lead, far, pair_ptr = ws.q, desk.rows.lead, progress[6], m.pair_ptr
+    u, best, one = desk.u, desk.best, np.uint64(1)
     for s in range(u.size):
         i, end, most = np.uint64(pair_ptr[s]), np.uint64(pair_ptr[s + 1]), -np.inf
         at = i
