@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -45,14 +46,42 @@ def test_left_to_the_compiled_solver() -> None:
     P, r, _ = mdp.to_dense()
     assert solve_small(spanrl.BoundedMDP.from_dense(P, P, r, r), max_sweeps=10**7) is None
     assert solve_small(mdp, max_sweeps=1, tol=1e-12) is None
+    free = spanrl.BoundedMDP.from_pairs([0, 1], [0, 0], [0, 0, 0], [], [], [], [1.0, 1.0], [0, 0], [1, 1])
+    assert solve_small(free, max_sweeps=10**7) is None  # no successor is listed
+
+
+@jit.kernel
+def who(here):
+    """Return here + 1, and note that it was Python who did it."""
+    here.append(1)
+    return len(here)
 
 
 def test_the_mode_ends_with_an_error() -> None:
-    seen = []
+    seen: list[int] = []
     with pytest.raises(ZeroDivisionError), jit.interpreted():  # noqa: PT012 - what stands before the error is the test
-        seen.append(jit.Kernel.interpreted or 1 / 0)
-        seen.append(1 / 0)
-    assert (seen, jit.Kernel.interpreted) == ([True], False)
+        who(seen)  # a list that starts empty cannot be compiled for
+        1 / 0  # noqa: B018
+    assert seen == [1]
+    with pytest.raises(ValueError, match="empty"):
+        who([])
+
+
+def test_other_threads_go_on_compiled() -> None:
+    found: list[str] = []
+
+    def other() -> None:
+        try:
+            who([])
+        except ValueError as error:
+            found.append(str(error))
+
+    with jit.interpreted():
+        thread = Thread(target=other)
+        thread.start()
+        thread.join()
+        assert who([]) == 1
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("bound", ["inf", "0.75"])

@@ -74,7 +74,9 @@ def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times,
         )
         sums[0], sums[1] = sums[0] + paid, sums[1] + expected
         sums[2], sums[3] = sums[0], sums[1]
-        where[NEW] += add_batch(pair, reward, succ, often, seen)
+        n_new = add_batch(pair, reward, succ, often, seen)
+        assert n_new >= 0  # there is room for all successors that there are
+        where[NEW] += n_new
         if where[NEW] * 50 > seen.succ_ptr[-1]:  # the order of the pairs only saves time: it may lag behind a little
             by_length(seen.succ_ptr, desk.everyone, desk.ws.pairs)
             where[NEW] = 0

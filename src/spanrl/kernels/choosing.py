@@ -27,9 +27,7 @@ def choose(desk, c, room, mixture, pairs, weight):
     for s in range(S):
         x = q[best[s]]
         low, high, size = min(low, x), max(high, x), max(size, abs(x))
-    for i in range(q.size):
-        x = q[i]
-        x = x if lead[i] <= far else high
+    for x in q:  # of pairs that are left out, the last value will do for the scale
         least = min(least, x)
     tie = max(min(_TIE * (high - least), room), _NOISE * max(size, abs(least)))
     margin = max(_ROUNDING * (high - low), _NOISE * size)

@@ -183,30 +183,27 @@ def _ball_sweep(m, reward, ws, v, u, pairs, c, a):
 
 
 @kernel
-def _frozen_sweeps(desk, c, a, goal, some, most):
-    """Sweep over the frozen policy until the steps are equal up to ``goal``, or ``most`` times; return how often.
-
-    A policy that may be periodic, since its steps do not become more alike, is not swept longer than ``some`` times.
-    """
-    ws, first = desk.ws, np.inf
+def _frozen_sweeps(desk, c, a, goal, most):
+    """Sweep over the frozen policy until the steps are equal up to ``goal``, or ``most`` times; return how often."""
+    ws = desk.ws
     for n in range(most):
         if desk.m.kind == BOX:
             width = sweep_frozen(desk.frozen, ws.order, ws.keys, ws.prefix, desk.v, desk.u, c, a)
         else:
             width = _ball_sweep(desk.m, desk.reward, ws, desk.v, desk.u, desk.best, c, a)
-        first = min(first, width) if n == 0 else first
-        if width <= goal or (n + 1 == some and width > _STALL * first):
+        if width <= goal:
             return n + 1
     return most
 
 
 @kernel
 def _rests(rounds):
-    """Tell whether a round goes without frozen sweeps: half of all after 128 do, in ever longer runs of plain value iteration.
+    """Tell whether a round goes without frozen sweeps: half of all after 2048 do, in ever longer runs of plain value iteration.
 
-    Truncation takes the monotony from policy iteration, which could go round in circles; value iteration cannot.
+    The lower end of the bracket never falls, but with truncation nothing is known of the upper one: it might go round in circles, which
+    value iteration does not.
     """
-    return rounds >= 128.0 and np.int64(np.log2(rounds)) % 2 == 1
+    return rounds >= 2048.0 and np.int64(np.log2(rounds)) % 2 == 1
 
 
 @kernel
@@ -226,11 +223,11 @@ def improve(desk, n_visits, goal, tol):
     m, ws, v, u, progress, c = desk.m, desk.ws, desk.v, desk.u, desk.progress, goal.span_bound
     for _ in range(goal.budget):
         if goal.inner > 0 and progress[2] > 0.0:
-            if not _rests(progress[2]):
+            if c == np.inf or not _rests(progress[2]):
                 enough = max(0.1 * progress[5], 0.5 * tol)
                 a = min(progress[1], 0.9) if progress[2] > _LOOK else progress[1]  # a frozen policy may be periodic
-                most = goal.inner if progress[7] > _FEW else 5 * goal.inner
-                progress[0] += _frozen_sweeps(desk, c, a, enough, goal.inner, most)
+                nearly = progress[7] <= _FEW and progress[2] >= _LOOK
+                progress[0] += _frozen_sweeps(desk, c, a, enough, 5 * goal.inner if nearly else goal.inner)
             progress[6] += _distance(v, desk.rows.v)
         begun = now(desk.moment)
         rank_states(1.0, v, ws)

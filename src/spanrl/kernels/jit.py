@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import update_wrapper
-from threading import RLock
+from threading import RLock, local
 from typing import Any
 
 from spanrl.kernels.cache import cache_dir
 
 _LOCK = RLock()
+_HERE = local()  # whether kernels run as plain Python in this thread
 
 
 class Kernel:
@@ -21,9 +22,6 @@ class Kernel:
 
     Other kernels may call it: numba asks a value for its ``_numba_type_``.
     """
-
-    interpreted = False
-    """Whether kernels run as plain Python now."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         """Keep ``function``; nothing is compiled yet."""
@@ -33,7 +31,7 @@ class Kernel:
 
     def __call__(self, *args: Any) -> Any:
         """Call the compiled function."""
-        if Kernel.interpreted:
+        if getattr(_HERE, "interpreted", False):
             return self.py_func(*args)
         return (self._dispatcher or self.dispatcher)(*args)
 
@@ -74,15 +72,15 @@ class External:
 
 @contextmanager
 def interpreted() -> Iterator[None]:
-    """Run kernels as plain Python: the same bits, a hundred times slower, but the compiler need not be loaded."""
+    """Run kernels as plain Python in this thread: the same bits, a hundred times slower, but the compiler need not be loaded."""
     import numpy as np
 
-    before, Kernel.interpreted = Kernel.interpreted, True
+    before, _HERE.interpreted = getattr(_HERE, "interpreted", False), True
     try:
         with np.errstate(all="ignore"):  # compiled code does not warn either
             yield
     finally:
-        Kernel.interpreted = before
+        _HERE.interpreted = before
 
 
 def _decorated(function: Callable[..., Any]) -> Any:

@@ -24,9 +24,9 @@ def solve_small(model: Model, *, max_sweeps: int, **options: Any) -> Solution | 
     >>> solve_small(spanrl.make("knight-quest").mdp, max_sweeps=100) is None
     True
     """
-    affordable = _WORK // model.succ.size
-    if not isinstance(model, MDP) or affordable < 100:
+    if not isinstance(model, MDP) or model.succ.size * 100 > _WORK:
         return None
+    affordable = _WORK // model.succ.size
     with interpreted():
         solution = solve(model, max_sweeps=min(max_sweeps, affordable), on_fail="return", **options)
     return solution if solution.converged else None
