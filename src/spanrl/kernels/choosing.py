@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spanrl.kernels.backups import pick, some_values, sorted_box_values
+from spanrl.kernels.backups import ball_values, pick, sorted_box_values
 from spanrl.kernels.jit import kernel
 from spanrl.kernels.layout import BOX
 from spanrl.kernels.order import rank_states
@@ -60,7 +60,7 @@ def _least_values(desk, cut):
             sorted_box_values(m, least, -1.0, ws, ws.todo[:n], ws.q)
     else:
         rank_states(-1.0, desk.v, ws)
-        some_values(m, least, -1.0, ws, cut, ws.q)
+        ball_values(m, least, -1.0, ws, cut, ws.q)
 
 
 @kernel

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spanrl.kernels.backups import pick, some_values, sorted_box_values
+from spanrl.kernels.backups import ball_values, pick, sorted_box_values
 from spanrl.kernels.clock import SORTING, now
 from spanrl.kernels.frozen import freeze_box, sweep_frozen
 from spanrl.kernels.iterate import bracket, clip, relax
@@ -47,7 +47,7 @@ def close_box(n, rest, total):
 
 @kernel
 def _first_box_sweep(desk, n_visits, q):
-    """Close all boxes, then do what :func:`_box_sweep` does: both walk the rows, so they do it together."""
+    """Close all boxes, and do what :func:`_box_sweep` does: both walk the rows, so they do it together."""
     m, ws, reward, rows = desk.m, desk.ws, desk.reward, desk.rows
     succ_ptr, listed, lows, slack, rests = m.succ_ptr, m.succ, m.low, desk.ends.slack, desk.ends.rest
     keys, prefix, w, todo, stop, part = ws.keys, ws.prefix, ws.w, ws.todo, rows.stop, rows.part
@@ -72,13 +72,14 @@ def _first_box_sweep(desk, n_visits, q):
         q[i] = reward[i] + (total + rest * prefix[k] + some * keys[k])
         todo[n] = pair
         n += best > keys[k]
-    sorted_box_values(m, reward, 1.0, ws, todo[:n], q)
+    return n
 
 
 @kernel
 def _box_sweep(desk, pairs, q):
-    """Set q(i) = r(i) + max{pᵀv : p in box i} of ``pairs``, at the values that the workspace is ranked by.
+    """Set q(i) = r(i) + max{pᵀv : p in box i} of ``pairs``, at the values that the workspace is ranked by; return how many are left.
 
+    Those are in ``ws.todo``: their listed successors have their turn, so that their rows must be walked in order.
     Most often the slack is spent on unlisted states before a listed successor has its turn: the best of these is then worth no more than
     the last state that is given any. Where it is worth as much, it does not matter who of the two is given it, since a listed successor
     has room for what an unlisted one may have: its radius is the larger one.
@@ -99,23 +100,21 @@ def _box_sweep(desk, pairs, q):
         q[i] = reward[i] + (total + rests[i] * prefix[k] + part[i] * keys[k])
         todo[n] = pair
         n += best > keys[k]
-    sorted_box_values(m, reward, 1.0, ws, todo[:n], q)
+    return n
 
 
 @kernel
 def _sweep(desk, n_visits):
     """Set u = Lv, and ``best`` to pairs that attain it. Pairs that cannot be best are left out."""
     m, ws, progress = desk.m, desk.ws, desk.progress
-    if progress[2] == 0.0 and m.kind == BOX:
-        _first_box_sweep(desk, n_visits, ws.q)
+    pairs = ws.pairs
+    if progress[6] > 0.0:
+        pairs = desk.rows.live[: _remaining(desk.rows, ws.pairs, progress[6])]
+    if m.kind == BOX:
+        n = _first_box_sweep(desk, n_visits, ws.q) if progress[2] == 0.0 else _box_sweep(desk, pairs, ws.q)
+        sorted_box_values(m, desk.reward, 1.0, ws, ws.todo[:n], ws.q)
     else:
-        pairs = ws.pairs
-        if progress[6] > 0.0:
-            pairs = desk.rows.live[: _remaining(desk.rows, ws.pairs, progress[6])]
-        if m.kind == BOX:
-            _box_sweep(desk, pairs, ws.q)
-        else:
-            some_values(m, desk.reward, 1.0, ws, pairs, ws.q)
+        ball_values(m, desk.reward, 1.0, ws, pairs, ws.q)
     q, lead, far, pair_ptr = ws.q, desk.rows.lead, progress[6], m.pair_ptr
     u, best, one = desk.u, desk.best, np.uint64(1)
     for s in range(u.size):
@@ -173,7 +172,7 @@ def _distance(v, w):
 def _ball_sweep(m, reward, ws, v, u, pairs, c, a):
     """Do what :func:`sweep_frozen` does for ``pairs`` of a ball model; nature chooses anew."""
     rank_states(1.0, v, ws)
-    some_values(m, reward, 1.0, ws, pairs, ws.q)
+    ball_values(m, reward, 1.0, ws, pairs, ws.q)
     for s in range(u.size):
         u[s] = ws.q[pairs[s]]
     clip(u, c)
