@@ -34,7 +34,11 @@ def plan_episode(desk, rule, seen, goal, t, choice):
     mixes, span = False, 0.0
     if outcome == CONVERGED:
         pairs, left = choice.pairs, choice.left
-        mixes = choose(desk, goal.span_bound, max(tol - (hi - lo), 0.0), goal.mixture, pairs, choice.weight)
+        room, far = max(tol - (hi - lo), 0.0), desk.progress[6]
+        mixes = choose(
+            desk.m, desk.ws, desk.rows, desk.least, desk.ws_least, v, desk.best, far, goal.span_bound, room, goal.mixture,
+            pairs, choice.weight,
+        )  # fmt: skip
         for k in range(pairs.size):
             left[k] = max(1, seen.n[pairs[k]])
         low, high = np.inf, -np.inf

@@ -37,7 +37,7 @@ def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times,
     where[RECORDED] = where[MARKED] = 0
     while True:
         if where[PLANNING] == TO_BEGIN:
-            start_planning(desk, from_bias)
+            start_planning(desk.progress, desk.rows.lead, desk.v, from_bias)
             where[PLANNING] = UNDER_WAY
         if where[PLANNING] == UNDER_WAY:
             t = where[T] + 1

@@ -15,13 +15,13 @@ _ROUNDING = 1e-12
 
 
 @kernel
-def choose(desk, c, room, mixture, pairs, weight):
+def choose(m, ws, rows, least_reward, ws_least, v, best, far, c, room, mixture, pairs, weight):
     """Write the policy of G_c v: pair ``pairs[2s]``, with probability weight[s] the pair ``pairs[2s+1]``; return whether any weight is > 0.
 
     The workspace is ranked by v and holds the values there of all pairs that can be best (see :func:`spanrl.kernels.extended.improve`).
     Ties within 1e-10 of their spread, and within the ``room`` left in the bracket, go to the lowest action.
     """
-    q, pair_ptr, best, lead, far = desk.ws.q, desk.m.pair_ptr, desk.best, desk.rows.lead, desk.progress[6]
+    q, pair_ptr, lead = ws.q, m.pair_ptr, rows.lead
     S, one = best.size, np.uint64(1)
     low, high, size, least = np.inf, -np.inf, 0.0, np.inf
     for s in range(S):
@@ -31,7 +31,7 @@ def choose(desk, c, room, mixture, pairs, weight):
         least = min(least, x)
     tie = max(min(_TIE * (high - least), room), _NOISE * max(size, abs(least)))
     margin = max(_ROUNDING * (high - low), _NOISE * size)
-    n, cut = 0, desk.ws.todo
+    n, cut = 0, ws.todo
     for s in range(S):
         first, i, at, enough = np.uint64(pair_ptr[s]), np.uint64(pair_ptr[s + 1]), np.uint64(0), q[best[s]] - tie
         while i > first:
@@ -45,29 +45,29 @@ def choose(desk, c, room, mixture, pairs, weight):
                 n += 1
     if n == 0:
         return False
-    _least_values(desk, cut[:n])
-    return _mix(pair_ptr, q, desk.ws_least.q, cut[:n], low + c, margin, tie, pairs, weight)
+    _least_values(m, ws, rows, least_reward, ws_least, v, cut[:n])
+    return _mix(pair_ptr, q, ws_least.q, cut[:n], low + c, margin, tie, pairs, weight)
 
 
 @kernel
-def _least_values(desk, cut):
+def _least_values(m, ranked, rows, least, ws, v, cut):
     """Set ws_least.q to r_min(i) + min{pᵀv : p in set i} of the pairs ``cut``."""
-    m, least, ws = desk.m, desk.least, desk.ws_least
     if m.kind == BOX:
-        n = _least_of_boxes(desk, cut, ws.todo, ws.q)
+        keys, prefix, w = ranked.keys, ranked.prefix, ranked.w
+        n = _least_of_boxes(
+            m.succ_ptr, m.succ, m.low, m.rest, least, keys, prefix, w, rows.stop, rows.part, cut, ws.todo, ws.q
+        )
         if n > 0:
-            rank_states(-1.0, desk.v, ws)
+            rank_states(-1.0, v, ws)
             sorted_box_values(m, least, -1.0, ws, ws.todo[:n], ws.q)
     else:
-        rank_states(-1.0, desk.v, ws)
+        rank_states(-1.0, v, ws)
         ball_values(m, least, -1.0, ws, cut, ws.q)
 
 
 @kernel
-def _least_of_boxes(desk, cut, todo, q):
+def _least_of_boxes(succ_ptr, listed, lows, rests, least, keys, prefix, w, stop, part, cut, todo, q):
     """Do it where unlisted states take all of the slack, from the other end; write the others to ``todo`` and return how many."""
-    m, ws, least, stop, part = desk.m, desk.ws, desk.least, desk.rows.stop, desk.rows.part
-    succ_ptr, rests, listed, lows, keys, prefix, w = m.succ_ptr, m.rest, m.succ, m.low, ws.keys, ws.prefix, ws.w
     n, one, last = 0, np.uint64(1), np.uint64(keys.size - 1)
     for pair in cut:
         i = np.uint64(pair)

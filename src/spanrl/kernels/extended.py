@@ -28,14 +28,14 @@ _FEW = 3  # actions that change: the policy is nearly found, and its value worth
 
 
 @kernel
-def start_planning(desk, from_bias):
+def start_planning(progress, lead, v, from_bias):
     """Prepare for a plan: from the last bias, or from 0."""
-    desk.progress[:] = 0.0
-    desk.progress[1], desk.progress[4] = 1.0, _LOOK
-    desk.progress[3] = desk.progress[5] = desk.progress[7] = np.inf
-    desk.rows.lead[:] = -np.inf
+    progress[:] = 0.0
+    progress[1], progress[4] = 1.0, _LOOK
+    progress[3] = progress[5] = progress[7] = np.inf
+    lead[:] = -np.inf
     if not from_bias:
-        desk.v[:] = 0.0
+        v[:] = 0.0
 
 
 @kernel
@@ -46,13 +46,12 @@ def close_box(n, rest, total):
 
 
 @kernel
-def _first_box_sweep(desk, n_visits, q):
+def _first_box_sweep(
+    succ_ptr, listed, lows, slack, rests, reward, pairs, keys, prefix, w, stop, part, n_visits, todo, q
+):
     """Close all boxes, and do what :func:`_box_sweep` does: both walk the rows, so they do it together."""
-    m, ws, reward, rows = desk.m, desk.ws, desk.reward, desk.rows
-    succ_ptr, listed, lows, slack, rests = m.succ_ptr, m.succ, m.low, desk.ends.slack, desk.ends.rest
-    keys, prefix, w, todo, stop, part = ws.keys, ws.prefix, ws.w, ws.todo, rows.stop, rows.part
     n, one, last = 0, np.uint64(1), keys.size - 1.0
-    for pair in ws.pairs:
+    for pair in pairs:
         i = np.uint64(pair)
         j, end = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one])
         low, total, best = 0.0, 0.0, -np.inf
@@ -76,17 +75,14 @@ def _first_box_sweep(desk, n_visits, q):
 
 
 @kernel
-def _box_sweep(desk, pairs, q):
+def _box_sweep(succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, stop, part, todo, q):
     """Set q(i) = r(i) + max{pᵀv : p in box i} of ``pairs``, at the values that the workspace is ranked by; return how many are left.
 
-    Those are in ``ws.todo``: their listed successors have their turn, so that their rows must be walked in order.
+    Those are in ``todo``: their listed successors have their turn, so that their rows must be walked in order.
     Most often the slack is spent on unlisted states before a listed successor has its turn: the best of these is then worth no more than
     the last state that is given any. Where it is worth as much, it does not matter who of the two is given it, since a listed successor
     has room for what an unlisted one may have: its radius is the larger one.
     """
-    m, ws, reward = desk.m, desk.ws, desk.reward
-    succ_ptr, rests, listed, lows = m.succ_ptr, m.rest, m.succ, m.low
-    keys, prefix, w, todo, stop, part = ws.keys, ws.prefix, ws.w, ws.todo, desk.rows.stop, desk.rows.part
     n, one = 0, np.uint64(1)
     for pair in pairs:
         i = np.uint64(pair)
@@ -104,19 +100,31 @@ def _box_sweep(desk, pairs, q):
 
 
 @kernel
-def _sweep(desk, n_visits):
+def _sweep(m, slack, rest, reward, ws, rows, n_visits, progress, u, best):
     """Set u = Lv, and ``best`` to pairs that attain it. Pairs that cannot be best are left out."""
-    m, ws, progress = desk.m, desk.ws, desk.progress
-    pairs = ws.pairs
-    if progress[6] > 0.0:
-        pairs = desk.rows.live[: _remaining(desk.rows, ws.pairs, progress[6])]
+    pairs, far = ws.pairs, progress[6]
+    if far > 0.0:
+        pairs = rows.live[: _remaining(rows.lead, rows.live, ws.pairs, far)]
     if m.kind == BOX:
-        n = _first_box_sweep(desk, n_visits, ws.q) if progress[2] == 0.0 else _box_sweep(desk, pairs, ws.q)
-        sorted_box_values(m, desk.reward, 1.0, ws, ws.todo[:n], ws.q)
+        if progress[2] == 0.0:
+            n = _first_box_sweep(
+                m.succ_ptr, m.succ, m.low, slack, rest, reward, pairs, ws.keys, ws.prefix, ws.w, rows.stop, rows.part,
+                n_visits, ws.todo, ws.q,
+            )  # fmt: skip
+        else:
+            n = _box_sweep(
+                m.succ_ptr, m.succ, m.low, rest, reward, pairs, ws.keys, ws.prefix, ws.w, rows.stop, rows.part, ws.todo, ws.q
+            )  # fmt: skip
+        sorted_box_values(m, reward, 1.0, ws, ws.todo[:n], ws.q)
     else:
-        ball_values(m, desk.reward, 1.0, ws, pairs, ws.q)
-    q, lead, far, pair_ptr = ws.q, desk.rows.lead, progress[6], m.pair_ptr
-    u, best, one = desk.u, desk.best, np.uint64(1)
+        ball_values(m, reward, 1.0, ws, pairs, ws.q)
+    _best_of_live(m.pair_ptr, ws.q, rows.lead, far, u, best)
+
+
+@kernel
+def _best_of_live(pair_ptr, q, lead, far, u, best):
+    """Set u(s) to the largest q of the pairs of s that can be best, and best(s) to the first that attains it."""
+    one = np.uint64(1)
     for s in range(u.size):
         i, end, most = np.uint64(pair_ptr[s]), np.uint64(pair_ptr[s + 1]), -np.inf
         at = i
@@ -130,9 +138,9 @@ def _sweep(desk, n_visits):
 
 
 @kernel
-def _remaining(rows, pairs, far):
-    """Write the pairs that can be best once v has gone so far to ``rows.live``; return how many they are."""
-    lead, live, n = rows.lead, rows.live, 0
+def _remaining(lead, live, pairs, far):
+    """Write the pairs that can be best once v has gone so far to ``live``; return how many they are."""
+    n = 0
     for i in pairs:
         live[n] = i
         n += lead[np.uint64(i)] <= far
@@ -140,12 +148,12 @@ def _remaining(rows, pairs, far):
 
 
 @kernel
-def _keep_leads(m, rows, q, best, v, far):
+def _keep_leads(pair_ptr, lead, top, last, q, best, v, far):
     """Keep by how much each pair is behind, plus how far v has gone until now, less a margin: it stays behind until v has gone so far.
 
     The values of pairs that were left out are old; how much they are behind is kept from then.
     """
-    size, lead, top, pair_ptr, one = 1.0, rows.lead, rows.top, m.pair_ptr, np.uint64(1)
+    size, one = 1.0, np.uint64(1)
     for s in range(best.size):
         top[s] = q[best[s]]
         size = max(size, abs(top[s]))
@@ -156,7 +164,7 @@ def _keep_leads(m, rows, q, best, v, far):
             now_behind = (top[s] - q[i]) + behind
             lead[i] = now_behind if lead[i] <= far else lead[i]
             i += one
-    rows.v[:] = v
+    last[:] = v
 
 
 @kernel
@@ -182,14 +190,13 @@ def _ball_sweep(m, reward, ws, v, u, pairs, c, a):
 
 
 @kernel
-def _frozen_sweeps(desk, c, a, goal, most):
+def _frozen_sweeps(m, reward, ws, frozen, v, u, best, c, a, goal, most):
     """Sweep over the frozen policy until the steps are equal up to ``goal``, or ``most`` times; return how often."""
-    ws = desk.ws
     for n in range(most):
-        if desk.m.kind == BOX:
-            width = sweep_frozen(desk.frozen, ws.order, ws.keys, ws.prefix, desk.v, desk.u, c, a)
+        if m.kind == BOX:
+            width = sweep_frozen(frozen, ws.order, ws.keys, ws.prefix, v, u, c, a)
         else:
-            width = _ball_sweep(desk.m, desk.reward, ws, desk.v, desk.u, desk.best, c, a)
+            width = _ball_sweep(m, reward, ws, v, u, best, c, a)
         if width <= goal:
             return n + 1
     return most
@@ -219,19 +226,21 @@ def improve(desk, n_visits, goal, tol):
     depend on the budget. An iterate whose span exceeds ``goal.widest`` ends it. Returns (outcome, lo, hi); on success v is the vector that
     the bracket belongs to, and ws.q has the values at v of all pairs that can be best.
     """
-    m, ws, v, u, progress, c = desk.m, desk.ws, desk.v, desk.u, desk.progress, goal.span_bound
+    m, ws, rows, reward, frozen = desk.m, desk.ws, desk.rows, desk.reward, desk.frozen
+    v, u, best, progress, c = desk.v, desk.u, desk.best, desk.progress, goal.span_bound
     for _ in range(goal.budget):
         if goal.inner > 0 and progress[2] > 0.0:
             if c == np.inf or not _rests(progress[2]):
                 enough = max(0.1 * progress[5], 0.5 * tol)
                 a = min(progress[1], 0.9) if progress[2] > _LOOK else progress[1]  # a frozen policy may be periodic
                 nearly = progress[7] <= _FEW and progress[2] >= _LOOK
-                progress[0] += _frozen_sweeps(desk, c, a, enough, 5 * goal.inner if nearly else goal.inner)
-            progress[6] += _distance(v, desk.rows.v)
+                most = 5 * goal.inner if nearly else goal.inner
+                progress[0] += _frozen_sweeps(m, reward, ws, frozen, v, u, best, c, a, enough, most)
+            progress[6] += _distance(v, rows.v)
         begun = now(desk.moment)
         rank_states(1.0, v, ws)
         desk.clock[SORTING] += now(desk.moment) - begun
-        _sweep(desk, n_visits)
+        _sweep(m, desk.ends.slack, desk.ends.rest, reward, ws, rows, n_visits, progress, u, best)
         clip(u, c)
         lo, hi = bracket(v, u)
         progress[0] += 1.0
@@ -240,9 +249,9 @@ def improve(desk, n_visits, goal, tol):
         if hi - lo <= tol:
             return CONVERGED, lo, hi
         if goal.inner > 0:
-            _keep_leads(m, desk.rows, ws.q, desk.best, v, progress[6])
+            _keep_leads(m.pair_ptr, rows.lead, rows.top, rows.v, ws.q, best, v, progress[6])
             if m.kind == BOX:
-                progress[7] = freeze_box(m, desk.reward, ws, desk.rows, desk.best, desk.frozen, progress[2] == 1.0)
+                progress[7] = freeze_box(m, reward, ws, rows, best, frozen, progress[2] == 1.0)
         if progress[2] >= progress[4]:
             if hi - lo > _STALL * progress[3]:
                 progress[1] = 0.9 if progress[1] == 1.0 else 0.5

@@ -156,7 +156,7 @@ class ExtendedPlanner:
     def _iterate(self, counts: Counts, t: int, goal: Goal, from_bias: bool) -> tuple[Plan | None, int]:
         """Sweep until the bracket closes; return the plan (None where an iterate's span exceeds ``goal.widest``) and the sweeps."""
         choice, progress, desk = new_choice(self.info.n_states), self._progress, self._lay_out(counts)
-        start_planning(desk, from_bias)
+        start_planning(progress, desk.rows.lead, desk.v, from_bias)
         while True:
             outcome, low, high, mixes, span = plan_episode(desk, self._rule, counts.seen, goal, t, choice)
             if outcome == CONVERGED:

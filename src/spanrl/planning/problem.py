@@ -102,9 +102,15 @@ class Problem:
 
     def rows(self, v: Vector, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32], Vector]:
         """Return, compressed, the distributions that attain the inner value of ``pairs`` at v."""
-        if self.arrays.kind != PLAIN:
+        m = self.arrays
+        if m.kind != PLAIN:
             rank_states(self.sign, v, self.workspace)
-        return rows(self.arrays, self.workspace, pairs)  # type: ignore[no-any-return]
+            return rows(m, self.workspace, pairs)  # type: ignore[no-any-return]
+        length = m.succ_ptr[pairs + 1] - m.succ_ptr[pairs]
+        ptr = np.concatenate(([0], np.cumsum(length)))
+        at = np.arange(ptr[-1]) + np.repeat(m.succ_ptr[pairs] - ptr[:-1], length)
+        keep = m.low[at] > 0.0
+        return np.concatenate(([0], np.cumsum(keep)))[ptr], m.succ[at[keep]], m.low[at[keep]]
 
     def chain(self, pairs: NDArray[np.int64], v: Vector) -> tuple[Any, Vector]:
         """Return the Markov reward process of ``pairs`` at v: P̃ (scipy sparse [S, S]) and r̃ [S]."""
