@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from desk_kernels import choose, least_of_boxes, least_values, start_planning, sweep
 from desk_samples import copy_of, pair_values, ragged_ptr, random_ball, random_box, value_vectors
 
 from spanrl.kernels.backups import box_values
-from spanrl.kernels.choosing import _least_of_boxes, _least_values, _mix, choose
-from spanrl.kernels.extended import _sweep, start_planning
+from spanrl.kernels.choosing import _mix
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.layout import workspace
 from spanrl.kernels.order import rank_states
@@ -23,7 +23,7 @@ def swept(sample, v):
     start_planning(desk, False)
     desk.v[:] = v
     rank_states(1.0, v, desk.ws)
-    _sweep(desk, sample.visits)
+    sweep(desk, sample.visits)
     return sample
 
 
@@ -164,10 +164,10 @@ class TestLeastValues:
                 box_values(desk.m, desk.least, -1.0, general, cut, q)
                 size = ROUNDING * max(1.0, np.abs(v).max())
                 todo, found = np.full(cut.size, -1), np.full(desk.reward.size, np.nan)
-                n = _least_of_boxes(desk, cut, todo, found)
+                n = least_of_boxes(desk, cut, todo, found)
                 done = ~np.isin(cut, todo[:n])
                 np.testing.assert_allclose(found[cut][done], wanted[done], rtol=0, atol=size)
-                _least_values(desk, cut)
+                least_values(desk, cut)
                 np.testing.assert_allclose(desk.ws_least.q[cut], wanted, rtol=0, atol=size)
                 np.testing.assert_allclose(desk.ws_least.q[cut], q[cut], rtol=0, atol=size)
                 rows, by_hand = rows + cut.size, by_hand + n
@@ -181,7 +181,7 @@ class TestLeastValues:
             for v in value_vectors(rng, S):
                 desk = swept(copy_of(sample), v).desk
                 cut = np.flatnonzero(rng.random(desk.reward.size) < 0.6)
-                _least_values(desk, cut)
+                least_values(desk, cut)
                 wanted = pair_values(sample, v, -1.0)[cut]
                 size = ROUNDING * max(1.0, np.abs(v).max())
                 np.testing.assert_allclose(desk.ws_least.q[cut], wanted, rtol=0, atol=size)

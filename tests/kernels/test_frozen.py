@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from desk_kernels import box_sweep, first_box_sweep
 from desk_samples import is_free, pair_values, ragged_ptr, random_box, value_vectors
 
 from spanrl.kernels.backups import box_values
-from spanrl.kernels.extended import _box_sweep, _first_box_sweep
 from spanrl.kernels.frozen import by_length, freeze_box, new_frozen, sweep_frozen
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.layout import workspace
@@ -25,9 +25,9 @@ def look(sample, v, first=False):
     rank_states(1.0, v, desk.ws)
     q = np.full(desk.reward.size, np.nan)
     if first:
-        _first_box_sweep(desk, sample.visits, q)
+        first_box_sweep(desk, sample.visits, q)
     else:
-        _box_sweep(desk, desk.everyone, q)
+        box_sweep(desk, desk.everyone, q)
     return q
 
 

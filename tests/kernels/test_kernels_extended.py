@@ -6,22 +6,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from desk_kernels import box_sweep, choose, first_box_sweep, start_planning, sweep
 from desk_samples import Sample, copy_of, pair_values, ragged_ptr, random_ball, random_box, value_vectors
 
 from spanrl.kernels import extended as module
 from spanrl.kernels.backups import some_values
-from spanrl.kernels.choosing import choose
 from spanrl.kernels.desk import Goal
 from spanrl.kernels.extended import (
     CONVERGED,
     RUNNING,
     TOO_WIDE,
-    _box_sweep,
-    _first_box_sweep,
-    _sweep,
     close_box,
     improve,
-    start_planning,
 )
 from spanrl.kernels.iterate import bracket, clip
 from spanrl.kernels.jit import interpreted
@@ -49,7 +45,7 @@ def full_sweep(sample, v):
     start_planning(desk, False)
     desk.v[:] = v
     rank_states(1.0, v, desk.ws)
-    _sweep(desk, sample.visits)
+    sweep(desk, sample.visits)
     return desk.u, desk.ws.q
 
 
@@ -65,7 +61,7 @@ class TestSweep:
             for v in value_vectors(rng, S):
                 rank_states(1.0, v, desk.ws)
                 desk.progress[2] = float(not first)
-                _sweep(desk, sample.visits)
+                sweep(desk, sample.visits)
                 first, m = False, desk.m
                 wanted = pair_values(sample, v)
                 size = ROUNDING * max(1.0, np.abs(v).max())
@@ -86,8 +82,8 @@ class TestSweep:
             desk, v = sample.desk, rng.normal(size=30)
             rank_states(1.0, v, desk.ws)
             one, other = np.empty((2, desk.reward.size))
-            _first_box_sweep(desk, sample.visits, one)
-            _box_sweep(desk, desk.everyone, other)
+            first_box_sweep(desk, sample.visits, one)
+            box_sweep(desk, desk.everyone, other)
             assert one.tobytes() == other.tobytes()
 
     def test_the_order_of_the_pairs_does_not_matter(self):
@@ -98,7 +94,7 @@ class TestSweep:
         for one in (sample, other):
             start_planning(one.desk, False)
             rank_states(1.0, np.arange(30.0) % 7, one.desk.ws)
-            _sweep(one.desk, one.visits)
+            sweep(one.desk, one.visits)
         assert sample.desk.ws.q.tobytes() == other.desk.ws.q.tobytes()
         assert sample.desk.best.tolist() == other.desk.best.tolist()
 
@@ -276,7 +272,7 @@ class TestCloseBox:
             desk, rest = sample.desk, sample.desk.ends.rest.copy()
             assert np.isnan(desk.m.slack).all()
             rank_states(1.0, rng.normal(size=20), desk.ws)
-            _first_box_sweep(desk, sample.visits, desk.ws.q)
+            first_box_sweep(desk, sample.visits, desk.ws.q)
             free = (sample.visits == 0) | (rest >= 1.0)
             assert 0 < free.sum() < free.size
             assert (desk.m.slack[free] == FREE).all()
