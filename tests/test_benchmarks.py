@@ -92,6 +92,19 @@ def test_the_table_of_the_readme(benchmarks):
     assert benchmarks["results"].speed_table(BY_HAND) == TABLE
 
 
+def test_what_was_missed_is_told_also_without_a_line_of_its_own(benchmarks):
+    row = benchmarks["harness"].Row
+    rows = [
+        row("Speed", "of light", 2.0, "s", 1.0),
+        row("Speed", "of sound", 0.5, "s", 1.0),
+        row("Speed", "of thought", 9.0, "s"),
+    ]
+    table = benchmarks["results"].speed_table({**BY_HAND, "rows": [one.as_json() for one in rows]})
+    assert "Missed besides these: Speed, of light: 2 s (≤ 1)." in table
+    assert "sound" not in table
+    assert "thought" not in table
+
+
 def test_the_table_stands_between_the_markers(benchmarks):
     results = benchmarks["results"]
     page = f"before\n{results.BEGIN}\nold\n{results.END}\nafter {results.BEGIN[:-1]}"
