@@ -139,7 +139,7 @@ class Learner:
         self._record(start)
         self.seconds += perf_counter() - begun
 
-    def _record(self, start: int) -> Episode:
+    def _record(self, start: int) -> None:
         """Record the episode of the plan."""
         assert self.plan is not None
         low, high = self.plan.gain_bounds
@@ -147,7 +147,6 @@ class Learner:
             start, (low + high) / 2, self.plan.span, self.plan.sweeps, not self.plan.mixes, low, high
         )
         self.n_episodes += 1
-        return self.episode
 
     @property
     def phases(self) -> dict[str, float]:
@@ -167,11 +166,13 @@ class Learner:
         goal = planner.goal(rules.span_bound, rules.mixture, rules.warm_start)
         choice = new_choice(info.n_states) if self.plan is None else self.plan.choice
         planner.play(sampler, mean, self.counts, goal, rules.warm_start, choice, stage, times, steps)
-        begun = []
-        for start, low, high, span, sweeps, mixes in stage.records[: stage.where[RECORDED]].tolist():
-            bounds = low + info.r_min, high + info.r_min
-            self.plan = Plan(choice.pairs, choice.weight, bool(mixes), choice.left, bounds, span, int(sweeps))
-            begun.append(self._record(int(start)))
+        begun = _episodes(stage.records[: stage.where[RECORDED]], info.r_min)
+        if begun:
+            last = self.episode = begun[-1]
+            bounds = last.gain_low, last.gain_high
+            mixes = not last.deterministic
+            self.plan = Plan(choice.pairs, choice.weight, mixes, choice.left, bounds, last.span, last.sweeps)
+            self.n_episodes += len(begun)
         self.t = int(stage.where[T])
         return begun
 
@@ -244,6 +245,16 @@ class Learner:
                 "Declare the range of the rewards, r_min and r_max."
             )
         return float(value) + 0.0  # no −0.0: equal rewards are one
+
+
+def _episodes(records: NDArray[np.float64], r_min: float) -> list[Episode]:
+    """Return the episodes that compiled code has recorded (see :class:`spanrl.confidence.play.Stage`), in the user's units."""
+    start, low, high, span, sweeps, mixes = records.T
+    low, high = low + r_min, high + r_min
+    whole, gain = (column.astype(np.int64).tolist() for column in (start, sweeps)), ((low + high) / 2).tolist()
+    starts, counts = whole
+    rest = span.tolist(), counts, (mixes == 0.0).tolist(), low.tolist(), high.tolist()
+    return [Episode(*row) for row in zip(starts, gain, *rest, strict=True)]
 
 
 class _Hand(NamedTuple):

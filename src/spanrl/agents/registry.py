@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
@@ -61,7 +62,7 @@ class AgentEntry:
         built_in: Callable[..., Agent] = getattr(import_module(f"spanrl.agents.{module}"), name)
         return built_in
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, parameters.Parameter]:
         """The parameters, in order of declaration."""
         return parameters.declared(self.name, self.load())

@@ -1,4 +1,4 @@
-"""Episodes in compiled code, one after the other: play, count, plan, measure, and again. Python is met every 10 ms or so."""
+"""Episodes in compiled code, one after the other: play, count, plan, measure, and again. Python is met every 30 ms or so."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spanrl.kernels.jit import kernel
 
 T, STATE, PLANNING, MIXES, RECORDED, MARKED, NEW = range(7)
 DONE, TO_BEGIN, UNDER_WAY = range(3)  # states of the plan
-_PAUSE = 0.01  # seconds
+_PAUSE = 0.03  # seconds
 
 
 class Stage(NamedTuple):
@@ -31,7 +31,7 @@ class Stage(NamedTuple):
 
 @kernel
 def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times, steps):
-    """Go on until all ``times`` are measured, or it is time to let Python look: after ``steps`` steps, 10 ms, a budget of the planner."""
+    """Go on until all ``times`` are measured, or it is time to let Python look: after ``steps`` steps, 30 ms, a budget of the planner."""
     where, sums, records, marks, clock = stage.where, stage.sums, stage.records, stage.marks, desk.clock
     begun, last = now(desk.moment), where[T] + steps
     where[RECORDED] = where[MARKED] = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -82,7 +83,7 @@ class EnvEntry:
         built_in: Factory = getattr(import_module(f"spanrl.envs.{module}"), function)
         return built_in
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, parameters.Parameter]:
         """The parameters of the factory, in order of declaration."""
         return parameters.declared(self.name, self.load())

@@ -14,6 +14,7 @@ from spanrl.learning.files import AUDIT, CURVE, EPISODES
 from spanrl.learning.run import Run
 from spanrl.learning.snapshot import State, columns
 from spanrl.learning.times import measurement_times
+from spanrl.models.checks import Array
 from spanrl.models.mdp import MDP
 
 
@@ -24,22 +25,17 @@ class Recorder:
         """Measure up to ``horizon``; g* and the model, where known, belong to the measuring side alone."""
         self.horizon, self.gain, self._mdp, self._audit = horizon, gain, mdp, audit
         self._kinds = EPISODES | AUDIT if audit else EPISODES
-        self._times: list[int] = [*measurement_times(horizon, points).tolist(), horizon + 1]
+        self._times = measurement_times(horizon, points)
         self._begun = perf_counter()
-        self._rows: list[tuple[int, float, float, float, float, int]] = []
+        self._rows = np.empty((self._times.size, 5))  # the columns of the curve but t
+        self._done, self.next_time = 0, int(self._times[0])
         self._episodes: list[tuple[Any, ...]] = []
         self._now: tuple[int, float, float] = (0, 0.0, 0.0)  # t, reward, Σ r(s, a)
         self._episode: tuple[float, int] = (nan, 0)  # span and number of the episode under way
 
-    @property
-    def next_time(self) -> int:
-        """The next time to measure at."""
-        return self._times[len(self._rows)]
-
     def upcoming(self, most: int) -> NDArray[np.int64]:
         """Return the next times to measure at."""
-        done = len(self._rows)
-        return np.array(self._times[done : min(done + most, len(self._times) - 1)], dtype=np.int64)
+        return self._times[self._done : self._done + most].copy()
 
     def begin(self, learner: Any) -> None:
         """Record the episode that a learner has just begun."""
@@ -51,57 +47,73 @@ class Recorder:
         self._begin(episode, found)
 
     def _begin(self, episode: Episode, found: tuple[Any, ...] = ()) -> None:
-        row = (episode.start, episode.gain, episode.span, episode.sweeps, episode.deterministic)
-        self._episodes.append((*row, *found))
+        self._episodes.append((*_columns(episode), *found))
         self._episode = episode.span, len(self._episodes)
 
-    def take(self, episodes: list[Episode], times: list[int], marks: list[list[float]]) -> None:
-        """Record episodes and measurements (reward, Σ r(s,a), how many of the episodes had begun) in their order; there is no audit."""
-        done = 0
-        for t, (reward, expected, begun) in zip(times, marks, strict=True):
-            if begun > done:
-                for episode in episodes[done : int(begun)]:
-                    self._begin(episode)
-                done = int(begun)
-            self._rows.append(self._row(t, reward, expected))
-        for episode in episodes[done:]:
-            self._begin(episode)
+    def take(self, episodes: list[Episode], marks: NDArray[np.float64]) -> None:
+        """Record episodes and the next measurements (reward, Σ r(s,a), how many of the episodes had begun) [n, 3]; there is no audit."""
+        reward, expected, begun = marks.T
+        span, number = self._episode
+        spans = np.array([span, *(episode.span for episode in episodes)])
+        done, end = self._done, self._done + len(marks)
+        under_way = spans[begun.astype(np.int64)], number + begun
+        self._rows[done:end].T[:] = self._row(self._times[done:end], reward, expected, *under_way)
+        self._move_to(end)
+        self._episodes += [_columns(episode) for episode in episodes]
+        if episodes:
+            self._episode = episodes[-1].span, len(self._episodes)
 
     def reach(self, t: int, reward: float, expected: float) -> None:
         """Say how far the run is: the reward received and Σ r(s,a) after t steps. Call it at least at every measurement time."""
         self._now = t, reward, expected
         if t == self.next_time:
-            self._rows.append(self._row(t, reward, expected))
+            self._rows[self._done] = self._row(t, reward, expected, *self._episode)
+            self._move_to(self._done + 1)
 
-    def _row(self, t: int, reward: float, expected: float) -> tuple[int, float, float, float, float, int]:
-        best = t * self.gain if self.gain is not None else nan
-        return t, reward, best - reward, best - expected, *self._episode
+    def _row(self, t: Any, reward: Any, expected: Any, span: Any, number: Any) -> tuple[Any, ...]:
+        """Return a row of the curve but its t, or many as columns."""
+        best = t * (self.gain if self.gain is not None else nan)
+        return reward, best - reward, best - expected, span, number
+
+    def _move_to(self, done: int) -> None:
+        self._done = done
+        self.next_time = int(self._times[done]) if done < self._times.size else self.horizon + 1
 
     def run(self, meta: dict[str, Any], seconds: dict[str, float], interrupted: bool) -> Run:
         """Return what was recorded; a run that was cut off ends with what it had reached."""
-        rows = self._rows
-        if self._now[0] > (rows[-1][0] if rows else 0):
-            rows = [*rows, self._row(*self._now)]
-        curve, episodes = columns(rows, CURVE), columns(self._episodes, self._kinds)
+        curve, episodes, (t, reward, expected) = self._curve(), columns(self._episodes, self._kinds), self._now
+        if t > (curve["t"][-1] if self._done else 0):
+            last = t, *self._row(t, reward, expected, *self._episode)
+            curve = {name: np.append(column, x) for (name, column), x in zip(curve.items(), last, strict=True)}
         told = {**meta, "interrupted": interrupted, "seconds": {**seconds, "total": self._total()}}
         return Run(**curve, episodes=episodes, meta=told)
 
     def state(self) -> State:
         """Return the rows so far, for a checkpoint."""
         return {
-            **{f"curve.{name}": column for name, column in columns(self._rows, CURVE).items()},
+            **{f"curve.{name}": column for name, column in self._curve().items()},
             **{f"episodes.{name}": column for name, column in columns(self._episodes, self._kinds).items()},
             "now": list(self._now), "episode": list(self._episode), "total": self._total(),
         }  # fmt: skip
 
     def restore(self, state: State) -> None:
         """Go on from a checkpoint; the horizon may have become longer, and then the old one is no time to measure at."""
-        rows = zip(*(state[f"curve.{name}"].tolist() for name in CURVE), strict=True)
-        times = set(self._times)
-        self._rows = [row for row in rows if row[0] in times]
+        kept = np.isin(state["curve.t"], self._times)
+        self._move_to(int(kept.sum()))
+        for column, name in zip(self._rows.T, list(CURVE)[1:], strict=True):
+            column[: self._done] = state[f"curve.{name}"][kept]
         self._episodes = list(zip(*(state[f"episodes.{name}"].tolist() for name in self._kinds), strict=True))
         self._now, self._episode = tuple(state["now"]), tuple(state["episode"])
         self._begun = perf_counter() - state["total"]
 
+    def _curve(self) -> dict[str, Array]:
+        """Return the columns of the curve so far."""
+        parts = self._times[: self._done], *self._rows[: self._done].T
+        return {name: part.astype(kind) for (name, kind), part in zip(CURVE.items(), parts, strict=True)}
+
     def _total(self) -> float:
         return perf_counter() - self._begun
+
+
+def _columns(episode: Episode) -> tuple[Any, ...]:
+    return episode.start, episode.gain, episode.span, episode.sweeps, episode.deterministic

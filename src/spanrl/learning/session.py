@@ -1,6 +1,6 @@
 """A run under way: it can be looked at between two budgets, written down exactly, and gone on with elsewhere.
 
-Whoever runs it gives ``run`` a function that is called whenever the state is whole: about every 10 ms where the steps are compiled, every
+Whoever runs it gives ``run`` a function that is called whenever the state is whole: about every 30 ms where the steps are compiled, every
 64 steps otherwise. It may call ``state``, and it may raise to stop. A run that goes on from a state has the same bits as one that
 never stopped; the horizon may have become longer meanwhile.
 """
@@ -22,7 +22,6 @@ from spanrl.errors import OptionError, RunFileError
 from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.learning.recorder import Recorder
 from spanrl.learning.run import Run
-from spanrl.learning.simulate import BUDGET
 from spanrl.learning.snapshot import State
 from spanrl.learning.worlds import GymWorld, TableWorld
 from spanrl.models.counts import Batch
@@ -30,6 +29,8 @@ from spanrl.models.mdp import MDP
 from spanrl.seeding import get_state, is_compilable, set_state, streams
 
 _NOBODY = np.zeros(4, dtype=np.uint64)
+BUDGET = 1 << 22  # steps
+_SHORT = 10**6
 _STEPS_BY_HAND = 64
 _RECORDS = 1024
 _BEGIN = Learner.begin_episode
@@ -144,7 +145,7 @@ class Session:
         self.learner.set_state({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 
     def _run_compiled(self, world: TableWorld, learner: Learner, tick: Tick) -> None:
-        """Play whole episodes in compiled code: Python is met about every 10 ms."""
+        """Play whole episodes in compiled code: Python is met about every 30 ms."""
         recorder, env = self._recorder, world.env
         stage = self._stage(world, learner)
         while self._t < recorder.horizon or stage.where[PLANNING] != DONE:
@@ -152,10 +153,10 @@ class Session:
                 tick(self._t)
             before = learner.phases
             times = recorder.upcoming(_RECORDS)
-            steps = BUDGET if self._t > 0 else 1  # so that there is something to return soon
+            steps = 1 if self._t == 0 and recorder.horizon > _SHORT else BUDGET  # a long run soon has something to return
             episodes = learner.play(env.sampler, env.mdp.reward, stage, times, steps)
             marks = stage.marks[: stage.where[MARKED]]
-            recorder.take(episodes, times[: len(marks)].tolist(), marks.tolist())
+            recorder.take(episodes, marks)
             spent = {name: seconds - before[name] for name, seconds in learner.phases.items()}
             self._simulating += spent.pop("sampling")
             learner.seconds += sum(spent.values())

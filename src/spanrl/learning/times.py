@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 
+@lru_cache(maxsize=16)  # many runs have the same horizon
 def measurement_times(horizon: int, points: int) -> NDArray[np.int64]:
     """Return the integers nearest 10^(i/points), ``points`` a decade, up to the horizon, and the horizon itself.
 
@@ -17,4 +20,6 @@ def measurement_times(horizon: int, points: int) -> NDArray[np.int64]:
     last = int(np.ceil(np.log10(horizon) * points)) + 1
     powers = np.rint(10.0 ** (np.arange(last + 1) / points))
     times = powers[powers < horizon].astype(np.int64)
-    return np.unique(np.append(times, horizon))
+    unique = np.unique(np.append(times, horizon))
+    unique.flags.writeable = False
+    return unique

@@ -58,6 +58,8 @@ class PairTable:
 
     def __eq__(self, other: object) -> bool:
         """Equal when the kind of model and every field are equal."""
+        if other is self:
+            return True
         if type(other) is not type(self):
             return NotImplemented
         return all(
