@@ -22,7 +22,7 @@ def first_box_sweep(desk: Desk, visits: np.ndarray, q: np.ndarray) -> None:
     m, ws, rows, ends = desk.m, desk.ws, desk.rows, desk.ends
     n = extended._first_box_sweep(
         m.succ_ptr, m.succ, m.low, ends.slack, ends.rest, desk.reward, ws.pairs, ws.keys, ws.prefix, ws.w, rows.stop, rows.part,
-        visits, ws.todo, q,
+        rows.turn, visits, ws.todo, q,
     )  # fmt: skip
     sorted_box_values(m, desk.reward, 1.0, ws, ws.todo[:n], q)
 
@@ -30,13 +30,14 @@ def first_box_sweep(desk: Desk, visits: np.ndarray, q: np.ndarray) -> None:
 def box_sweep(desk: Desk, pairs: np.ndarray, q: np.ndarray) -> None:
     m, ws, rows = desk.m, desk.ws, desk.rows
     n = extended._box_sweep(
-        m.succ_ptr, m.succ, m.low, desk.ends.rest, desk.reward, pairs, ws.keys, ws.prefix, ws.w, rows.stop, rows.part, ws.todo, q
+        m.succ_ptr, m.succ, m.low, desk.ends.rest, desk.reward, pairs, ws.keys, ws.prefix, ws.w, rows.stop, rows.part, rows.turn,
+        ws.todo, q,
     )  # fmt: skip
     sorted_box_values(m, desk.reward, 1.0, ws, ws.todo[:n], q)
 
 
 def choose(desk: Desk, c: float, room: float, mixture: bool, pairs: np.ndarray, weight: np.ndarray) -> bool:
-    parts = desk.m, desk.ws, desk.rows, desk.least, desk.ws_least, desk.v, desk.best, desk.progress[6]
+    parts = desk.m, desk.ws, desk.rows, desk.least, desk.ws_least, desk.v, desk.best, int(desk.progress[8])
     return bool(choosing.choose(*parts, c, room, mixture, pairs, weight))
 
 

@@ -79,11 +79,11 @@ def _sample(
     model = Arrays(kind, read_only(np.array(ptr)), *map(read_only, parts))
     one, other = (new_workspace(S, k, succ.size) for _ in range(2))
     desk = Desk(
-        model, ends, read_only(ends.r_high), read_only(np.zeros(k)), one, other, new_rows(S, k),
+        model, ends, read_only(ends.r_high), read_only(np.zeros(k)), one, other, new_rows(np.array(ptr)),
         new_frozen(S, succ.size * 2 + 1), np.zeros(S), np.empty(S), np.empty(S, dtype=np.int64), np.arange(k),
-        np.zeros(8), np.zeros(5), np.zeros(2, dtype=np.int64),
+        np.zeros(9), np.zeros(5), np.zeros(2, dtype=np.int64),
     )  # fmt: skip
-    for part in (*one[8:11], *other[8:11], *desk.rows[1:3], *desk.frozen[4:8], desk.u):
+    for part in (*one[8:11], *other[8:11], desk.rows.part, desk.rows.lead, *desk.frozen[4:8], desk.u):
         part[:] = np.nan  # what nobody has written must not be used
     return Sample(desk, visits, low, high)
 
@@ -98,9 +98,9 @@ def copy_of(sample: Sample) -> Sample:
     )
     one, other = (new_workspace(S, k, n) for _ in range(2))
     fresh = desk._replace(
-        m=model, ends=ends, reward=read_only(ends.r_high), ws=one, ws_least=other, rows=new_rows(S, k),
+        m=model, ends=ends, reward=read_only(ends.r_high), ws=one, ws_least=other, rows=new_rows(desk.m.pair_ptr),
         frozen=new_frozen(S, desk.frozen.succ.size), v=desk.v.copy(), u=np.full(S, np.nan), best=desk.best.copy(),
-        progress=np.zeros(8), clock=np.zeros(5), moment=np.zeros(2, dtype=np.int64),
+        progress=np.zeros(9), clock=np.zeros(5), moment=np.zeros(2, dtype=np.int64),
     )  # fmt: skip
     return sample._replace(desk=fresh)
 

@@ -129,7 +129,8 @@ class TestChoose:
             top = q[desk.best]
             state = np.repeat(np.arange(12), np.diff(desk.m.pair_ptr))
             out = (q < top[state] - 1e-3) & (q > q.min()) & (rng.random(q.size) < 0.7)
-            desk.progress[6], desk.rows.lead[out] = 1.0, 2.0
+            live = np.flatnonzero(~out)
+            desk.progress[8], desk.rows.live[: live.size] = live.size, live
             q[out] = top.max() + rng.random(out.sum())
             after = chosen(sample, 0.5)
             assert out.any()

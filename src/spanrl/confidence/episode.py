@@ -34,9 +34,9 @@ def plan_episode(desk, rule, seen, goal, t, choice):
     mixes, span = False, 0.0
     if outcome == CONVERGED:
         pairs, left = choice.pairs, choice.left
-        room, far = max(tol - (hi - lo), 0.0), desk.progress[6]
+        room, live = max(tol - (hi - lo), 0.0), np.int64(desk.progress[8])
         mixes = choose(
-            desk.m, desk.ws, desk.rows, desk.least, desk.ws_least, v, desk.best, far, goal.span_bound, room, goal.mixture,
+            desk.m, desk.ws, desk.rows, desk.least, desk.ws_least, v, desk.best, live, goal.span_bound, room, goal.mixture,
             pairs, choice.weight,
         )  # fmt: skip
         for k in range(pairs.size):

@@ -10,7 +10,7 @@ from spanrl.kernels.counting import add_batch
 from spanrl.kernels.extended import CONVERGED, start_planning
 from spanrl.kernels.frozen import by_length
 from spanrl.kernels.interact import add_up, harvest, interact
-from spanrl.kernels.jit import kernel
+from spanrl.kernels.jit import allocating
 
 T, STATE, PLANNING, MIXES, RECORDED, MARKED, NEW = range(7)
 DONE, TO_BEGIN, UNDER_WAY = range(3)  # states of the plan
@@ -29,7 +29,7 @@ class Stage(NamedTuple):
     marks: Any  # float64 [n, 3]    of the measurements: reward and Σ r(s, a) up to then, and how many of these episodes had begun
 
 
-@kernel
+@allocating
 def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times, steps):
     """Go on until all ``times`` are measured, or it is time to let Python look: after ``steps`` steps, 30 ms, a budget of the planner."""
     where, sums, records, marks, clock = stage.where, stage.sums, stage.records, stage.marks, desk.clock

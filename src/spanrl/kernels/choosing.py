@@ -15,31 +15,31 @@ _ROUNDING = 1e-12
 
 
 @kernel
-def choose(m, ws, rows, least_reward, ws_least, v, best, far, c, room, mixture, pairs, weight):
+def choose(m, ws, rows, least_reward, ws_least, v, best, n_live, c, room, mixture, pairs, weight):
     """Write the policy of G_c v: pair ``pairs[2s]``, with probability weight[s] the pair ``pairs[2s+1]``; return whether any weight is > 0.
 
-    The workspace is ranked by v and holds the values there of all pairs that can be best (see :func:`spanrl.kernels.extended.improve`).
+    The workspace is ranked by v and holds the values there of all pairs that can be best, the first ``n_live`` of ``rows.live`` (see
+    :func:`spanrl.kernels.extended.improve`).
     Ties within 1e-10 of their spread, and within the ``room`` left in the bracket, go to the lowest action.
     """
-    q, pair_ptr, lead = ws.q, m.pair_ptr, rows.lead
-    S, one = best.size, np.uint64(1)
-    low, high, size, least = np.inf, -np.inf, 0.0, np.inf
-    for s in range(S):
+    q, pair_ptr, state, top = ws.q, m.pair_ptr, rows.state, rows.top
+    low, high, size = np.inf, -np.inf, 0.0
+    for s in range(best.size):
         x = q[best[s]]
         low, high, size = min(low, x), max(high, x), max(size, abs(x))
-    for x in q:  # of pairs that are left out, the last value will do for the scale
-        least = min(least, x)
+        top[s], pairs[2 * s], weight[s] = x, best[s], 0.0
+    least = _least(q)  # of pairs that are left out, the last value will do for the scale
     tie = max(min(_TIE * (high - least), room), _NOISE * max(size, abs(least)))
     margin = max(_ROUNDING * (high - low), _NOISE * size)
+    for pair in rows.live[:n_live]:
+        i = np.uint64(pair)
+        s = np.uint64(state[i])
+        at = np.uint64(pairs[s + s])
+        pairs[s + s] = np.int64(pick((q[i] >= top[s] - tie) & (i < at), i, at))
     n, cut = 0, ws.todo
-    for s in range(S):
-        first, i, at, enough = np.uint64(pair_ptr[s]), np.uint64(pair_ptr[s + 1]), np.uint64(0), q[best[s]] - tie
-        while i > first:
-            i -= one
-            at = pick((q[i] >= enough) & (lead[i] <= far), i, at)
-        pairs[2 * s] = pairs[2 * s + 1] = np.int64(at)
-        weight[s] = 0.0
-        if mixture and q[best[s]] > low + c + margin:
+    for s in range(best.size):
+        pairs[2 * s + 1] = pairs[2 * s]
+        if mixture and top[s] > low + c + margin:
             for k in range(pair_ptr[s], pair_ptr[s + 1]):
                 cut[n] = k
                 n += 1
@@ -47,6 +47,18 @@ def choose(m, ws, rows, least_reward, ws_least, v, best, far, c, room, mixture, 
         return False
     _least_values(m, ws, rows, least_reward, ws_least, v, cut[:n])
     return _mix(pair_ptr, q, ws_least.q, cut[:n], low + c, margin, tie, pairs, weight)
+
+
+@kernel
+def _least(q):
+    """Return the smallest value, by four chains: one alone would wait for itself."""
+    a = b = c = d = np.inf
+    end = q.size - q.size % 4
+    for i in range(0, end, 4):
+        a, b, c, d = min(a, q[i]), min(b, q[i + 1]), min(c, q[i + 2]), min(d, q[i + 3])
+    for i in range(end, q.size):
+        a = min(a, q[i])
+    return min(min(a, b), min(c, d))
 
 
 @kernel

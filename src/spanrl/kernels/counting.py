@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spanrl.kernels.jit import kernel
+from spanrl.kernels.jit import allocating, kernel
 
 
 @kernel
@@ -42,7 +42,7 @@ def add_rewards(pair, reward, times, seen):
         first = j
 
 
-@kernel
+@allocating
 def list_successors(pair, succ_new, seen):
     """List successors that are not listed yet, seen 0 times so far; return how many, or −1, with nothing done, where there is no room."""
     succ_ptr, succ = seen.succ_ptr, seen.succ

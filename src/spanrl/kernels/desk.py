@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class Rows(NamedTuple):
@@ -12,10 +13,12 @@ class Rows(NamedTuple):
 
     stop: Any  # int64 [n_pairs]    where the slack of its box ends if unlisted states alone take it: after so many full ones
     part: Any  # float64 [n_pairs]  and what the next one is given
+    turn: Any  # bool [n_pairs]     whether a listed successor had its turn before, at the values of the last sweep over the pair
     lead: Any  # float64 [n_pairs]  how far v may go before it can be best in its state
     live: Any  # int64 [n_pairs]    the pairs that can be best
     v: Any  # float64 [S]           the values at which this was found out
     top: Any  # float64 [S]         the best value of each state there
+    state: Any  # int64 [n_pairs]   the state of each pair
 
 
 class Desk(NamedTuple):
@@ -33,7 +36,7 @@ class Desk(NamedTuple):
     u: Any  # float64 [S]
     best: Any  # int64 [S]            pairs that attain u
     everyone: Any  # int64 [n_pairs]  all pairs
-    progress: Any  # float64 [8]      of :func:`spanrl.kernels.extended.improve`
+    progress: Any  # float64 [9]      of :func:`spanrl.kernels.extended.improve`
     clock: Any  # float64 [5]         seconds a phase, see :mod:`spanrl.kernels.clock`
     moment: Any  # int64 [2]
 
@@ -56,10 +59,12 @@ class Choice(NamedTuple):
     left: Any  # int64 [2S]
 
 
-def new_rows(n_states: int, n_pairs: int) -> Rows:
-    """Allocate what is kept of each pair."""
-    whole, real = np.empty(n_pairs, dtype=np.int64), np.empty(n_pairs)
-    return Rows(whole, real, real.copy(), whole.copy(), np.empty(n_states), np.empty(n_states))
+def new_rows(pair_ptr: NDArray[np.int64]) -> Rows:
+    """Allocate what is kept of each pair; those of state s are ``pair_ptr[s]:pair_ptr[s+1]``."""
+    S, k = pair_ptr.size - 1, int(pair_ptr[-1])
+    state = np.repeat(np.arange(S), np.diff(pair_ptr))
+    pairs = np.empty(k, dtype=np.int64), np.empty(k), np.empty(k, dtype=np.bool_), np.empty(k), np.empty(k, dtype=np.int64)
+    return Rows(*pairs, np.empty(S), np.empty(S), state)
 
 
 def new_choice(n_states: int) -> Choice:

@@ -47,7 +47,7 @@ def close_box(n, rest, total):
 
 @kernel
 def _first_box_sweep(
-    succ_ptr, listed, lows, slack, rests, reward, pairs, keys, prefix, w, stop, part, n_visits, todo, q
+    succ_ptr, listed, lows, slack, rests, reward, pairs, keys, prefix, w, stop, part, turn, n_visits, todo, q
 ):
     """Close all boxes, and do what :func:`_box_sweep` does: both walk the rows, so they do it together."""
     n, one, last = 0, np.uint64(1), keys.size - 1.0
@@ -70,15 +70,16 @@ def _first_box_sweep(
         stop[i], part[i] = np.int64(k), some
         q[i] = reward[i] + (total + rest * prefix[k] + some * keys[k])
         todo[n] = pair
+        turn[i] = best > keys[k]
         n += best > keys[k]
     return n
 
 
 @kernel
-def _box_sweep(succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, stop, part, todo, q):
+def _box_sweep(succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, stop, part, turn, todo, q):
     """Set q(i) = r(i) + max{pᵀv : p in box i} of ``pairs``, at the values that the workspace is ranked by; return how many are left.
 
-    Those are in ``todo``: their listed successors have their turn, so that their rows must be walked in order.
+    Those are in ``todo``, and marked: their listed successors have their ``turn``, so that their rows must be walked in order.
     Most often the slack is spent on unlisted states before a listed successor has its turn: the best of these is then worth no more than
     the last state that is given any. Where it is worth as much, it does not matter who of the two is given it, since a listed successor
     has room for what an unlisted one may have: its radius is the larger one.
@@ -95,46 +96,62 @@ def _box_sweep(succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, st
         k = np.uint64(stop[i])
         q[i] = reward[i] + (total + rests[i] * prefix[k] + part[i] * keys[k])
         todo[n] = pair
+        turn[i] = best > keys[k]
         n += best > keys[k]
     return n
 
 
 @kernel
 def _sweep(m, slack, rest, reward, ws, rows, n_visits, progress, u, best):
-    """Set u = Lv, and ``best`` to pairs that attain it. Pairs that cannot be best are left out."""
-    pairs, far = ws.pairs, progress[6]
-    if far > 0.0:
-        pairs = rows.live[: _remaining(rows.lead, rows.live, ws.pairs, far)]
+    """Set u = Lv, and ``best`` to pairs that attain it. Pairs that cannot be best are left out; ``rows.live`` begins with the others."""
+    n_live = _remaining(rows.lead, rows.live, ws.pairs, progress[6])
+    progress[8] = n_live
+    pairs = rows.live[:n_live]
     if m.kind == BOX:
         if progress[2] == 0.0:
             n = _first_box_sweep(
                 m.succ_ptr, m.succ, m.low, slack, rest, reward, pairs, ws.keys, ws.prefix, ws.w, rows.stop, rows.part,
-                n_visits, ws.todo, ws.q,
+                rows.turn, n_visits, ws.todo, ws.q,
             )  # fmt: skip
         else:
             n = _box_sweep(
-                m.succ_ptr, m.succ, m.low, rest, reward, pairs, ws.keys, ws.prefix, ws.w, rows.stop, rows.part, ws.todo, ws.q
+                m.succ_ptr, m.succ, m.low, rest, reward, pairs, ws.keys, ws.prefix, ws.w, rows.stop, rows.part, rows.turn,
+                ws.todo, ws.q,
             )  # fmt: skip
         sorted_box_values(m, reward, 1.0, ws, ws.todo[:n], ws.q)
     else:
         ball_values(m, reward, 1.0, ws, pairs, ws.q)
-    _best_of_live(m.pair_ptr, ws.q, rows.lead, far, u, best)
+    if n_live < ws.pairs.size:
+        _best_of_live(pairs, rows.state, ws.q, u, best)
+    else:
+        _best_of_all(m.pair_ptr, ws.q, u, best)
 
 
 @kernel
-def _best_of_live(pair_ptr, q, lead, far, u, best):
-    """Set u(s) to the largest q of the pairs of s that can be best, and best(s) to the first that attains it."""
+def _best_of_all(pair_ptr, q, u, best):
+    """Set u(s) to the largest q of the pairs of s, and best(s) to the first that attains it."""
     one = np.uint64(1)
     for s in range(u.size):
         i, end, most = np.uint64(pair_ptr[s]), np.uint64(pair_ptr[s + 1]), -np.inf
         at = i
         while i < end:
             x = q[i]
-            x = x if lead[i] <= far else -np.inf
             at = pick(x > most, i, at)
             most = max(most, x)
             i += one
         u[s], best[s] = most, np.int64(at)
+
+
+@kernel
+def _best_of_live(live, state, q, u, best):
+    """Do the same for the pairs ``live`` alone, in any order; every state has one."""
+    u[:] = -np.inf
+    for pair in live:
+        i = np.uint64(pair)
+        s = np.uint64(state[i])
+        x, most, at = q[i], u[s], np.uint64(best[s])
+        best[s] = np.int64(pick((x > most) | ((x == most) & (i < at)), i, at))
+        u[s] = max(most, x)
 
 
 @kernel
@@ -148,23 +165,19 @@ def _remaining(lead, live, pairs, far):
 
 
 @kernel
-def _keep_leads(pair_ptr, lead, top, last, q, best, v, far):
+def _keep_leads(live, state, lead, top, last, q, best, v, far):
     """Keep by how much each pair is behind, plus how far v has gone until now, less a margin: it stays behind until v has gone so far.
 
     The values of pairs that were left out are old; how much they are behind is kept from then.
     """
-    size, one = 1.0, np.uint64(1)
+    size = 1.0
     for s in range(best.size):
-        top[s] = q[best[s]]
+        top[s], last[s] = q[best[s]], v[s]
         size = max(size, abs(top[s]))
     behind = far - _MARGIN * size
-    for s in range(best.size):
-        i, end = np.uint64(pair_ptr[s]), np.uint64(pair_ptr[s + 1])
-        while i < end:
-            now_behind = (top[s] - q[i]) + behind
-            lead[i] = now_behind if lead[i] <= far else lead[i]
-            i += one
-    last[:] = v
+    for pair in live:
+        i = np.uint64(pair)
+        lead[i] = (top[np.uint64(state[i])] - q[i]) + behind
 
 
 @kernel
@@ -173,6 +186,15 @@ def _distance(v, w):
     low, high = np.inf, -np.inf
     for s in range(v.size):
         low, high = min(low, v[s] - w[s]), max(high, v[s] - w[s])
+    return high - low
+
+
+@kernel
+def _span(v):
+    """Return sp(v)."""
+    low, high = np.inf, -np.inf
+    for x in v:
+        low, high = min(low, x), max(high, x)
     return high - low
 
 
@@ -222,8 +244,8 @@ def improve(desk, n_visits, goal, tol):
     exact all the same.
 
     Where the bracket stalls, a goes from 1 to 0.9 and 0.5. ``desk.progress`` holds (sweeps, a, rounds, width at the last look, rounds at
-    the next, last width, how far v has gone since the first round, actions that changed in the last), so that the outcome does not
-    depend on the budget. An iterate whose span exceeds ``goal.widest`` ends it. Returns (outcome, lo, hi); on success v is the vector that
+    the next, last width, how far v has gone since the first round, actions that changed in the last, pairs that could be best in it), so
+    that the outcome does not depend on the budget. An iterate whose span exceeds ``goal.widest`` ends it. Returns (outcome, lo, hi); on success v is the vector that
     the bracket belongs to, and ws.q has the values at v of all pairs that can be best.
     """
     m, ws, rows, reward, frozen = desk.m, desk.ws, desk.rows, desk.reward, desk.frozen
@@ -249,7 +271,8 @@ def improve(desk, n_visits, goal, tol):
         if hi - lo <= tol:
             return CONVERGED, lo, hi
         if goal.inner > 0:
-            _keep_leads(m.pair_ptr, rows.lead, rows.top, rows.v, ws.q, best, v, progress[6])
+            live = rows.live[: np.int64(progress[8])]
+            _keep_leads(live, rows.state, rows.lead, rows.top, rows.v, ws.q, best, v, progress[6])
             if m.kind == BOX:
                 progress[7] = freeze_box(m, reward, ws, rows, best, frozen, progress[2] == 1.0)
         if progress[2] >= progress[4]:
@@ -257,6 +280,6 @@ def improve(desk, n_visits, goal, tol):
                 progress[1] = 0.9 if progress[1] == 1.0 else 0.5
             progress[3], progress[4] = hi - lo, 2.0 * progress[4]
         relax(v, u, progress[1], 0)
-        if goal.widest < np.inf and _distance(v, np.zeros(v.size)) > goal.widest:
+        if goal.widest < np.inf and _span(v) > goal.widest:
             return TOO_WIDE, lo, hi
     return RUNNING, -np.inf, np.inf

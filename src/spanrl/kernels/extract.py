@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spanrl.kernels.jit import kernel
+from spanrl.kernels.jit import allocating, kernel
 from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN
 from spanrl.kernels.order import sort_row
 
@@ -161,7 +161,7 @@ def row(m, ws, i, idx, p):
     return n
 
 
-@kernel
+@allocating
 def rows(m, ws, pairs):
     """Return the rows of ``pairs`` as compressed (ptr, successor, probability). The workspace must be ranked for set models."""
     S = m.pair_ptr.size - 1

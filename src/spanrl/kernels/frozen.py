@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanrl.kernels.jit import kernel
+from spanrl.kernels.jit import allocating, kernel
 
 
 class Frozen(NamedTuple):
@@ -35,6 +35,7 @@ class Frozen(NamedTuple):
     part: Any  # float64 [S]
     stop: Any  # int64 [S]
     at: Any  # int64 [S]
+    listed: Any  # int64 [1]    how many successors there were when the rows were given their places: they only become more
 
 
 def new_frozen(n_states: int, n_listed: int) -> Frozen:
@@ -42,10 +43,10 @@ def new_frozen(n_states: int, n_listed: int) -> Frozen:
     S = n_states
     whole, real = (lambda n: np.empty(n, dtype=np.int64)), np.empty
     rows = np.empty(n_listed, dtype=np.uint32), real(n_listed), real(S), real(S), real(S)
-    return Frozen(whole(S), whole(S), whole(S + 1), *rows, whole(S), whole(S))
+    return Frozen(whole(S), whole(S), whole(S + 1), *rows, whole(S), whole(S), np.array([-1]))
 
 
-@kernel
+@allocating
 def by_length(ptr, chosen, out):
     """Write the positions 0.. of ``chosen`` to ``out``, rows of ``ptr`` with fewer entries first; equal ones keep their order."""
     longest = 0
@@ -62,7 +63,7 @@ def by_length(ptr, chosen, out):
         first[n] += 1
 
 
-@kernel
+@allocating
 def _assign_places(pair_ptr, succ_ptr, frozen):
     """Give every state a place, states with short rows first."""
     S = frozen.state.size
@@ -83,29 +84,26 @@ def _assign_places(pair_ptr, succ_ptr, frozen):
 def freeze_box(m, reward, ws, rows, pairs, frozen, afresh):
     """Freeze ``pairs`` [S] of a box model as nature answers at the values that the workspace is ranked by; return how many have changed.
 
-    Rows whose best listed successor would have had its turn must stand in order in the workspace. Other rows do not depend on the values:
-    where the pair is the same, it stays as it is, unless all is to be done ``afresh``.
+    Rows whose best listed successor had its turn (``rows.turn``) must stand in order in the workspace. Other rows do not depend on the
+    values: where the pair is the same, it stays as it is, unless all is to be done ``afresh``.
     """
-    succ_ptr, listed, lows, rests, keys, w = m.succ_ptr, m.succ, m.low, m.rest, ws.keys, ws.w
+    succ_ptr, listed, lows, rests = m.succ_ptr, m.succ, m.low, m.rest
     state, pair, ptr, succ, coef = frozen.state, frozen.pair, frozen.ptr, frozen.succ, frozen.coef
     rewards, rest, part, stop, at = frozen.reward, frozen.rest, frozen.part, frozen.stop, frozen.at
     one, changed = np.uint64(1), 0
     if afresh:
-        _assign_places(m.pair_ptr, succ_ptr, frozen)
+        if frozen.listed[0] != succ_ptr[-1]:
+            _assign_places(m.pair_ptr, succ_ptr, frozen)
+            frozen.listed[0] = succ_ptr[-1]
         pair[:] = -1
     for e in range(pairs.size):
         i = np.uint64(pairs[state[e]])
         before = pair[e]
         changed += np.int64(i) != (before if before >= 0 else -2 - before)
-        n = np.uint64(ptr[e])
-        j, end, best = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one]), -np.inf
-        while j < end:
-            best = max(best, w[listed[j]])
-            j += one
-        k, in_turn = rows.stop[i], best > keys[rows.stop[i]]
-        if np.int64(i) == before and not in_turn:
+        if np.int64(i) == before and not rows.turn[i]:
             continue
-        j = np.uint64(succ_ptr[i])
+        n, k = np.uint64(ptr[e]), rows.stop[i]
+        j, end = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one])
         while j < end:
             succ[n], coef[n] = listed[j], lows[j]
             j += one
@@ -115,7 +113,7 @@ def freeze_box(m, reward, ws, rows, pairs, frozen, afresh):
             n += one
         pair[e], rewards[e], rest[e] = np.int64(i), reward[i], rests[i]
         stop[e], at[e], part[e] = k, k, rows.part[i]
-        if in_turn:
+        if rows.turn[i]:
             pair[e] = -2 - np.int64(i)
             _freeze_sorted(m.slack[i], succ_ptr[i], succ_ptr[i + one], ws, frozen, e)
     return changed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from spanrl.kernels.jit import kernel
+from spanrl.kernels.jit import allocating, kernel
 from spanrl.kernels.sampling import locate, sfc64, to_unit
 
 
-@kernel
+@allocating
 def interact(sampler, pairs, weight, mixes, left, tally, env_words, agent_words, s, steps):
     """Play at most ``steps`` steps from state s; return (steps done, state, whether the episode is over).
 
@@ -60,7 +60,7 @@ def add_up(out_ptr, out_reward, pair_reward, pairs, tally):
     return paid, expected
 
 
-@kernel
+@allocating
 def harvest(out_ptr, out_reward, out_succ, pair_reward, pairs, left, visits, tally):
     """Return what :func:`add_up` does and (pair, reward, successor, times) of what was tallied, and set the tally to 0.
 

@@ -23,10 +23,10 @@ class Kernel:
     Other kernels may call it: numba asks a value for its ``_numba_type_``.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *, allocates: bool = False) -> None:
         """Keep ``function``; nothing is compiled yet."""
         update_wrapper(self, function)
-        self.py_func = function
+        self.py_func, self._allocates = function, allocates
         self._dispatcher: Any = None
 
     def __call__(self, *args: Any) -> Any:
@@ -40,7 +40,7 @@ class Kernel:
         """numba's own object."""
         with _LOCK:
             if self._dispatcher is None:
-                self._dispatcher = _decorated(self.py_func)
+                self._dispatcher = _decorated(self.py_func, self._allocates)
         return self._dispatcher
 
     @property
@@ -49,8 +49,16 @@ class Kernel:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Turn ``function`` into a :class:`Kernel`."""
+    """Turn ``function`` into a :class:`Kernel` that makes no arrays and is handed none by those it calls; views of its arguments are fine.
+
+    Nobody then counts references to arrays: whoever calls it holds them. On a small model that was most of the time of a plan.
+    """
     return Kernel(function)
+
+
+def allocating(function: Callable[..., Any]) -> Any:
+    """Turn ``function`` into a :class:`Kernel` that makes arrays."""
+    return Kernel(function, allocates=True)
 
 
 class External:
@@ -83,7 +91,7 @@ def interpreted() -> Iterator[None]:
         _HERE.interpreted = before
 
 
-def _decorated(function: Callable[..., Any]) -> Any:
+def _decorated(function: Callable[..., Any], allocates: bool) -> Any:
     import numba
 
     folder = cache_dir()
@@ -92,6 +100,7 @@ def _decorated(function: Callable[..., Any]) -> Any:
         "nogil": True,  # threads may sweep different states
         "error_model": "numpy",  # a division by 0 is ∞ and needs no branch
         "no_cfunc_wrapper": True,  # a wrapper for C is never called
+        "_nrt": allocates,  # numba's runtime, which counts references
     }
     config: Any = numba.config
     before = config.CACHE_DIR

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanrl.kernels.jit import kernel
+from spanrl.kernels.jit import allocating, kernel
 
 _ONE, _SIX, _MOST = np.uint64(1), np.uint64(6), np.uint64(63)
 _DOUBLE = 1.0 / 9007199254740992.0  # 2⁻⁵³
@@ -56,7 +56,7 @@ def draw(sampler, pair, x):
     return sampler.outcome[np.int64(slot) * 2 + (1 if rest >= sampler.threshold[slot] else 0)]
 
 
-@kernel
+@allocating
 def build_slots(out_ptr, prob, succ):
     """Return (start, threshold, successors, outcome) of the alias tables."""
     n_pairs = out_ptr.size - 1
@@ -84,7 +84,7 @@ def build_slots(out_ptr, prob, succ):
     return start, threshold, successors, outcome
 
 
-@kernel
+@allocating
 def _share_out(prob, slots, weight, other, todo):
     """Give every slot its own outcome with ``weight`` and one ``other`` outcome for the rest; padding has weight 0."""
     for k in range(slots):

@@ -64,8 +64,8 @@ class ExtendedPlanner:
         self.clock = np.zeros(5)
         self._rule = region.rule(info)
         self._u, self._best, self._all = np.empty(S), np.empty(S, dtype=np.int64), np.arange(k)
-        self._rows = new_rows(S, k)
-        self._least, self._progress = _read_only(np.zeros(k)), np.zeros(8)
+        self._rows = new_rows(info.pair_ptr)
+        self._least, self._progress = _read_only(np.zeros(k)), np.zeros(9)
         self._seen: Seen | None = None
         self._listed = -1
         self._desk: Desk
