@@ -22,7 +22,7 @@ def first_box_sweep(desk: Desk, visits: np.ndarray, q: np.ndarray) -> None:
     m, ws, rows, ends = desk.m, desk.ws, desk.rows, desk.ends
     n = extended._first_box_sweep(
         m.succ_ptr, m.succ, m.low, ends.slack, ends.rest, desk.reward, ws.pairs, ws.keys, ws.prefix, ws.w, rows.stop, rows.part,
-        rows.turn, visits, ws.todo, q,
+        rows.turn, rows.peak, visits, ws.todo, q,
     )  # fmt: skip
     sorted_box_values(m, desk.reward, 1.0, ws, ws.todo[:n], q)
 

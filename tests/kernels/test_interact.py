@@ -8,6 +8,7 @@ import pytest
 from spanrl import MDP, Env
 from spanrl.kernels import interact as module
 from spanrl.kernels.interact import add_up, harvest, interact
+from spanrl.models.counts import Batch
 from spanrl.seeding import get_state, streams
 
 
@@ -64,7 +65,7 @@ def test_equals_the_plain_loop(seed, most):
     paid, expected = add_up(sampler.out_ptr, sampler.reward, env.mdp.reward, pairs, tally)
     assert paid == pytest.approx(sum(n * r for (_, r, _), n in happened.items()), abs=1e-10)
     assert expected == pytest.approx(sum(n * env.mdp.reward[i] for (i, _, _), n in happened.items()), abs=1e-10)
-    *sums, pair, reward, succ, times = harvest(
+    *sums, pair, reward, succ, times = harvested(
         sampler.out_ptr, sampler.reward, sampler.succ, env.mdp.reward, pairs, left, visits, tally
     )
     assert sums == [paid, expected]
@@ -72,6 +73,13 @@ def test_equals_the_plain_loop(seed, most):
     assert {(i, r, s): n for i, r, s, n in rows} == happened
     assert len(happened) == pair.size, "each outcome once, also where both pairs of a state are one"
     assert not tally.any(), "harvested"
+
+
+def harvested(*args, function=harvest):
+    """Return (reward, Σ r(s, a), pair, reward, successor, times) of what was tallied."""
+    batch = Batch.room(args[-1].size)
+    *sums, n = function(*args, batch)
+    return [*sums, *(part[:n] for part in batch)]
 
 
 def test_the_pair_with_nothing_left_is_not_played():
@@ -93,7 +101,7 @@ def test_only_pairs_that_were_played_are_looked_at():
     left[2] -= 1  # state 1, by the first of its two choices
     tally = np.ones(env.sampler.succ.size, dtype=np.int64)
     table = env.sampler.out_ptr, env.sampler.reward, env.sampler.succ
-    paid, expected, pair, reward, succ, times = harvest(*table, env.mdp.reward, pairs, left, visits, tally)
+    paid, expected, pair, reward, succ, times = harvested(*table, env.mdp.reward, pairs, left, visits, tally)
     i = int(pairs[2])
     part = slice(env.sampler.out_ptr[i], env.sampler.out_ptr[i + 1])
     size = part.stop - part.start
@@ -112,7 +120,7 @@ def test_rewards_of_a_pair_come_sorted():
     tally, words = np.zeros(env.sampler.succ.size, dtype=np.int64), get_state(streams(0)[0])
     interact(env.sampler, pairs, np.zeros(4), False, left, tally, words, np.zeros(4, dtype=np.uint64), 0, 1000)
     table = env.sampler.out_ptr, env.sampler.reward, env.sampler.succ
-    *_, pair, reward, succ, _ = harvest(*table, env.mdp.reward, pairs, left, visits, tally)
+    *_, pair, reward, succ, _ = harvested(*table, env.mdp.reward, pairs, left, visits, tally)
     rows = list(zip(pair.tolist(), reward.tolist(), succ.tolist(), strict=True))
     assert rows == sorted(rows)
     assert len(rows) > 8
@@ -136,6 +144,6 @@ def test_interpreted_kernels_equal_the_compiled_ones(monkeypatch):
     assert add_up(*arrays, env.mdp.reward, pairs, tally) == add_up.py_func(*arrays, env.mdp.reward, pairs, tally)
     left, visits = np.array(results[0][1]), np.full(env.mdp.n_pairs, 40)
     table = *arrays, env.sampler.succ, env.mdp.reward, pairs, left, visits
-    one, other = (list(f(*table, tally.copy())) for f in (harvest, harvest.py_func))
+    one, other = (harvested(*table, tally.copy(), function=f) for f in (harvest, harvest.py_func))
     assert one[:2] == other[:2]
     assert [part.tolist() for part in one[2:]] == [part.tolist() for part in other[2:]]

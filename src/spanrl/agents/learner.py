@@ -49,6 +49,10 @@ class Episode(NamedTuple):
     gain_high: float
 
 
+Columns = tuple[list[Any], ...]
+"""Many episodes: a list for each field."""
+
+
 @dataclass(frozen=True)
 class Rules:
     """What makes an optimistic agent: its region, and how it plans on it."""
@@ -160,19 +164,20 @@ class Learner:
 
     def play(
         self, sampler: Sampler, mean: NDArray[np.float64], stage: Stage, times: NDArray[np.int64], steps: int
-    ) -> list[Episode]:
+    ) -> Columns:
         """Go on in compiled code, as :func:`spanrl.confidence.play.play` says; return the episodes begun."""
         rules, info, planner = self.rules, self.info, self._planner
         goal = planner.goal(rules.span_bound, rules.mixture, rules.warm_start)
         choice = new_choice(info.n_states) if self.plan is None else self.plan.choice
         planner.play(sampler, mean, self.counts, goal, rules.warm_start, choice, stage, times, steps)
         begun = _episodes(stage.records[: stage.where[RECORDED]], info.r_min)
-        if begun:
-            last = self.episode = begun[-1]
+        n = len(begun[0])
+        if n:
+            last = self.episode = Episode(*(column[-1] for column in begun))
             bounds = last.gain_low, last.gain_high
             mixes = not last.deterministic
             self.plan = Plan(choice.pairs, choice.weight, mixes, choice.left, bounds, last.span, last.sweeps)
-            self.n_episodes += len(begun)
+            self.n_episodes += n
         self.t = int(stage.where[T])
         return begun
 
@@ -247,14 +252,12 @@ class Learner:
         return float(value) + 0.0  # no −0.0: equal rewards are one
 
 
-def _episodes(records: NDArray[np.float64], r_min: float) -> list[Episode]:
-    """Return the episodes that compiled code has recorded (see :class:`spanrl.confidence.play.Stage`), in the user's units."""
+def _episodes(records: NDArray[np.float64], r_min: float) -> Columns:
+    """Return what compiled code has recorded (see :class:`spanrl.confidence.play.Stage`), in the user's units."""
     start, low, high, span, sweeps, mixes = records.T
     low, high = low + r_min, high + r_min
-    whole, gain = (column.astype(np.int64).tolist() for column in (start, sweeps)), ((low + high) / 2).tolist()
-    starts, counts = whole
-    rest = span.tolist(), counts, (mixes == 0.0).tolist(), low.tolist(), high.tolist()
-    return [Episode(*row) for row in zip(starts, gain, *rest, strict=True)]
+    columns = start.astype(np.int64), (low + high) / 2, span, sweeps.astype(np.int64), mixes == 0.0, low, high
+    return tuple(column.tolist() for column in columns)
 
 
 class _Hand(NamedTuple):

@@ -10,7 +10,7 @@ from spanrl.kernels.counting import add_batch
 from spanrl.kernels.extended import CONVERGED, start_planning
 from spanrl.kernels.frozen import by_length
 from spanrl.kernels.interact import add_up, harvest, interact
-from spanrl.kernels.jit import allocating
+from spanrl.kernels.jit import kernel
 
 T, STATE, PLANNING, MIXES, RECORDED, MARKED, NEW = range(7)
 DONE, TO_BEGIN, UNDER_WAY = range(3)  # states of the plan
@@ -23,16 +23,18 @@ class Stage(NamedTuple):
     where: Any  # int64 [7]     steps done, state, how far the plan is, whether it mixes, episodes and measurements recorded, new successors
     sums: Any  # float64 [4]    reward and Σ r(s, a) before the episode under way, and up to now
     tally: Any  # int64 [outcomes]  what happened in it
+    batch: Any  # :class:`spanrl.models.counts.Batch`, for what has happened once it is over
     words: Any  # uint64 [4]    random state of the environment
     agent_words: Any  # uint64 [4]  and of the agent
     records: Any  # float64 [n, 6]  of the episodes begun: start, gain bracket, span, sweeps, whether it mixes
     marks: Any  # float64 [n, 3]    of the measurements: reward and Σ r(s, a) up to then, and how many of these episodes had begun
 
 
-@allocating
+@kernel
 def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times, steps):
     """Go on until all ``times`` are measured, or it is time to let Python look: after ``steps`` steps, 30 ms, a budget of the planner."""
-    where, sums, records, marks, clock = stage.where, stage.sums, stage.records, stage.marks, desk.clock
+    where, sums, batch, records, marks = stage.where, stage.sums, stage.batch, stage.records, stage.marks
+    clock = desk.clock
     begun, last = now(desk.moment), where[T] + steps
     where[RECORDED] = where[MARKED] = 0
     while True:
@@ -69,12 +71,12 @@ def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times,
             if where[MARKED] == times.size or where[T] == last:
                 return
             continue
-        paid, expected, pair, reward, succ, often = harvest(
-            sampler.out_ptr, sampler.reward, sampler.succ, mean, choice.pairs, choice.left, seen.n, stage.tally
+        paid, expected, n = harvest(
+            sampler.out_ptr, sampler.reward, sampler.succ, mean, choice.pairs, choice.left, seen.n, stage.tally, batch
         )
         sums[0], sums[1] = sums[0] + paid, sums[1] + expected
         sums[2], sums[3] = sums[0], sums[1]
-        n_new = add_batch(pair, reward, succ, often, seen)
+        n_new = add_batch(batch.pair[:n], batch.reward[:n], batch.succ[:n], batch.times[:n], seen)
         assert n_new >= 0  # there is room for all successors that there are
         where[NEW] += n_new
         if where[NEW] * 50 > seen.succ_ptr[-1]:  # the order of the pairs only saves time: it may lag behind a little

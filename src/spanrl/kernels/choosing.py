@@ -58,7 +58,7 @@ def _least(q):
         a, b, c, d = min(a, q[i]), min(b, q[i + 1]), min(c, q[i + 2]), min(d, q[i + 3])
     for i in range(end, q.size):
         a = min(a, q[i])
-    return min(min(a, b), min(c, d))
+    return min(a, b, c, d)
 
 
 @kernel

@@ -14,6 +14,7 @@ class Rows(NamedTuple):
     stop: Any  # int64 [n_pairs]    where the slack of its box ends if unlisted states alone take it: after so many full ones
     part: Any  # float64 [n_pairs]  and what the next one is given
     turn: Any  # bool [n_pairs]     whether a listed successor had its turn before, at the values of the last sweep over the pair
+    peak: Any  # float64 [n_pairs]  the value of the best listed successor in the first sweep
     lead: Any  # float64 [n_pairs]  how far v may go before it can be best in its state
     live: Any  # int64 [n_pairs]    the pairs that can be best
     v: Any  # float64 [S]           the values at which this was found out
@@ -63,8 +64,9 @@ def new_rows(pair_ptr: NDArray[np.int64]) -> Rows:
     """Allocate what is kept of each pair; those of state s are ``pair_ptr[s]:pair_ptr[s+1]``."""
     S, k = pair_ptr.size - 1, int(pair_ptr[-1])
     state = np.repeat(np.arange(S), np.diff(pair_ptr))
-    pairs = np.empty(k, dtype=np.int64), np.empty(k), np.empty(k, dtype=np.bool_), np.empty(k), np.empty(k, dtype=np.int64)
-    return Rows(*pairs, np.empty(S), np.empty(S), state)
+    stop, live = (np.empty(k, dtype=np.int64) for _ in range(2))
+    part, peak, lead = (np.empty(k) for _ in range(3))
+    return Rows(stop, part, np.empty(k, dtype=np.bool_), peak, lead, live, np.empty(S), np.empty(S), state)
 
 
 def new_choice(n_states: int) -> Choice:

@@ -47,10 +47,13 @@ def close_box(n, rest, total):
 
 @kernel
 def _first_box_sweep(
-    succ_ptr, listed, lows, slack, rests, reward, pairs, keys, prefix, w, stop, part, turn, n_visits, todo, q
+    succ_ptr, listed, lows, slack, rests, reward, pairs, keys, prefix, w, stop, part, turn, peak, n_visits, todo, q
 ):
-    """Close all boxes, and do what :func:`_box_sweep` does: both walk the rows, so they do it together."""
-    n, one, last = 0, np.uint64(1), keys.size - 1.0
+    """Close all boxes, and do what :func:`_box_sweep` does: both walk the rows, so they do it together.
+
+    What comes after the walk is done for all pairs at once: such loops become vector instructions.
+    """
+    one, last = np.uint64(1), keys.size - 1.0
     for pair in pairs:
         i = np.uint64(pair)
         j, end = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one])
@@ -61,17 +64,20 @@ def _first_box_sweep(
             total += p * x
             best = max(best, x)
             j += one
-        mass, rest = close_box(n_visits[i], rests[i], low)
-        slack[i], rests[i] = mass, rest
+        slack[i], q[i], peak[i] = low, total, best
+    for i in range(q.size):
+        mass, rest = close_box(n_visits[i], rests[i], slack[i])
         full = min(np.floor(mass / rest), last)
         full = full if 0.0 < mass < FREE else 0.0
-        some = 1.0 if mass == FREE else mass - full * rest
-        k = np.uint64(np.int64(full))
-        stop[i], part[i] = np.int64(k), some
-        q[i] = reward[i] + (total + rest * prefix[k] + some * keys[k])
-        todo[n] = pair
-        turn[i] = best > keys[k]
-        n += best > keys[k]
+        slack[i], rests[i] = mass, rest
+        stop[i], part[i] = np.int64(full), 1.0 if mass == FREE else mass - full * rest
+    n = 0
+    for i in range(q.size):
+        k = np.uint64(stop[i])
+        q[i] = reward[i] + (q[i] + rests[i] * prefix[k] + part[i] * keys[k])
+        todo[n] = i
+        turn[i] = peak[i] > keys[k]
+        n += turn[i]
     return n
 
 
@@ -111,7 +117,7 @@ def _sweep(m, slack, rest, reward, ws, rows, n_visits, progress, u, best):
         if progress[2] == 0.0:
             n = _first_box_sweep(
                 m.succ_ptr, m.succ, m.low, slack, rest, reward, pairs, ws.keys, ws.prefix, ws.w, rows.stop, rows.part,
-                rows.turn, n_visits, ws.todo, ws.q,
+                rows.turn, rows.peak, n_visits, ws.todo, ws.q,
             )  # fmt: skip
         else:
             n = _box_sweep(
@@ -245,8 +251,8 @@ def improve(desk, n_visits, goal, tol):
 
     Where the bracket stalls, a goes from 1 to 0.9 and 0.5. ``desk.progress`` holds (sweeps, a, rounds, width at the last look, rounds at
     the next, last width, how far v has gone since the first round, actions that changed in the last, pairs that could be best in it), so
-    that the outcome does not depend on the budget. An iterate whose span exceeds ``goal.widest`` ends it. Returns (outcome, lo, hi); on success v is the vector that
-    the bracket belongs to, and ws.q has the values at v of all pairs that can be best.
+    that the outcome does not depend on the budget. An iterate whose span exceeds ``goal.widest`` ends it. Returns (outcome, lo, hi); on
+    success v is the vector that the bracket belongs to, and ws.q has the values at v of all pairs that can be best.
     """
     m, ws, rows, reward, frozen = desk.m, desk.ws, desk.rows, desk.reward, desk.frozen
     v, u, best, progress, c = desk.v, desk.u, desk.best, desk.progress, goal.span_bound

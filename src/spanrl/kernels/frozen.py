@@ -35,7 +35,9 @@ class Frozen(NamedTuple):
     part: Any  # float64 [S]
     stop: Any  # int64 [S]
     at: Any  # int64 [S]
-    listed: Any  # int64 [1]    how many successors there were when the rows were given their places: they only become more
+    listed: (
+        Any  # int64 [1]    how many successors there were when the rows were given their places: they only become more
+    )
 
 
 def new_frozen(n_states: int, n_listed: int) -> Frozen:

@@ -60,24 +60,18 @@ def add_up(out_ptr, out_reward, pair_reward, pairs, tally):
     return paid, expected
 
 
-@allocating
-def harvest(out_ptr, out_reward, out_succ, pair_reward, pairs, left, visits, tally):
-    """Return what :func:`add_up` does and (pair, reward, successor, times) of what was tallied, and set the tally to 0.
+@kernel
+def harvest(out_ptr, out_reward, out_succ, pair_reward, pairs, left, visits, tally, batch):
+    """Return what :func:`add_up` does and how many (pair, reward, successor, times) were written to ``batch``; set the tally to 0.
 
     A pair that was played has less ``left`` than the max{1, visits before} that it began with.
     """
-    played, m, n = np.empty(pairs.size, np.int64), 0, 0
-    for k in range(pairs.size):
-        i = pairs[k]
-        played[m] = i
-        if left[k] < max(1, visits[i]):
-            m += 1
-            n += out_ptr[i + 1] - out_ptr[i]
-    pair, reward = np.empty(n, np.int64), np.empty(n)
-    succ, times = np.empty(n, np.uint32), np.empty(n, np.int64)
+    pair, reward, succ, times = batch.pair, batch.reward, batch.succ, batch.times
     paid, expected, n = 0.0, 0.0, 0
-    for i in played[:m]:
-        nu = 0
+    for k in range(pairs.size):
+        i, nu = pairs[k], 0
+        if left[k] >= max(1, visits[i]):
+            continue
         for o in range(out_ptr[i], out_ptr[i + 1]):
             if tally[o] > 0:
                 pair[n], reward[n], succ[n], times[n] = i, out_reward[o], out_succ[o], tally[o]
@@ -86,4 +80,4 @@ def harvest(out_ptr, out_reward, out_succ, pair_reward, pairs, left, visits, tal
                 tally[o] = 0
                 n += 1
         expected += nu * pair_reward[i]
-    return paid, expected, pair[:n], reward[:n], succ[:n], times[:n]
+    return paid, expected, n

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.agents.learner import Episode
+from spanrl.agents.learner import Columns, Episode
 from spanrl.learning.files import AUDIT, CURVE, EPISODES
 from spanrl.learning.run import Run
 from spanrl.learning.snapshot import State, columns
 from spanrl.learning.times import measurement_times
 from spanrl.models.checks import Array
 from spanrl.models.mdp import MDP
+
+_SPAN = Episode._fields.index("span")
+assert Episode._fields[: len(EPISODES)] == tuple(EPISODES)
 
 
 class Recorder:
@@ -47,21 +50,20 @@ class Recorder:
         self._begin(episode, found)
 
     def _begin(self, episode: Episode, found: tuple[Any, ...] = ()) -> None:
-        self._episodes.append((*_columns(episode), *found))
+        self._episodes.append((*episode[: len(EPISODES)], *found))
         self._episode = episode.span, len(self._episodes)
 
-    def take(self, episodes: list[Episode], marks: NDArray[np.float64]) -> None:
+    def take(self, episodes: Columns, marks: NDArray[np.float64]) -> None:
         """Record episodes and the next measurements (reward, Σ r(s,a), how many of the episodes had begun) [n, 3]; there is no audit."""
         reward, expected, begun = marks.T
         span, number = self._episode
-        spans = np.array([span, *(episode.span for episode in episodes)])
+        spans = np.array([span, *episodes[_SPAN]])
         done, end = self._done, self._done + len(marks)
+        self._episodes += zip(*episodes[: len(EPISODES)], strict=True)
         under_way = spans[begun.astype(np.int64)], number + begun
         self._rows[done:end].T[:] = self._row(self._times[done:end], reward, expected, *under_way)
         self._move_to(end)
-        self._episodes += [_columns(episode) for episode in episodes]
-        if episodes:
-            self._episode = episodes[-1].span, len(self._episodes)
+        self._episode = float(spans[-1]), len(self._episodes)
 
     def reach(self, t: int, reward: float, expected: float) -> None:
         """Say how far the run is: the reward received and Σ r(s,a) after t steps. Call it at least at every measurement time."""
@@ -113,7 +115,3 @@ class Recorder:
 
     def _total(self) -> float:
         return perf_counter() - self._begun
-
-
-def _columns(episode: Episode) -> tuple[Any, ...]:
-    return episode.start, episode.gain, episode.span, episode.sweeps, episode.deterministic

@@ -153,7 +153,9 @@ class Session:
                 tick(self._t)
             before = learner.phases
             times = recorder.upcoming(_RECORDS)
-            steps = 1 if self._t == 0 and recorder.horizon > _SHORT else BUDGET  # a long run soon has something to return
+            steps = (
+                1 if self._t == 0 and recorder.horizon > _SHORT else BUDGET
+            )  # a long run soon has something to return
             episodes = learner.play(env.sampler, env.mdp.reward, stage, times, steps)
             marks = stage.marks[: stage.where[MARKED]]
             recorder.take(episodes, marks)
@@ -177,12 +179,12 @@ class Session:
             where[PLANNING], where[MIXES] = DONE, plan.mixes
         sums, records = np.array([*self._sums, *self._sums]), np.empty((_RECORDS, 6))
         words = self._words, get_state(learner.rng)
-        return Stage(where, sums, self._tally, *words, records, np.empty((_RECORDS, 3)))
+        return Stage(where, sums, self._tally, _room(world), *words, records, np.empty((_RECORDS, 3)))
 
     def _run_watched(self, world: TableWorld, learner: Learner, tick: Tick) -> None:
         """Play the steps in compiled code and meet Python at the end of every episode: somebody looks at it, or plans otherwise."""
         sampler, mean, recorder = world.env.sampler, world.env.mdp.reward, self._recorder
-        table = sampler.out_ptr, sampler.reward, sampler.succ
+        table, batch = (sampler.out_ptr, sampler.reward, sampler.succ), _room(world)
         if not self._tally.size:
             self._tally = np.zeros(sampler.succ.size, dtype=np.int64)
         tally, before = self._tally, self._sums
@@ -212,11 +214,11 @@ class Session:
                 self._simulating += perf_counter() - begun
             if over:
                 begun = perf_counter()
-                paid, expected, *seen = harvest(*table, mean, plan.pairs, anything, learner.counts.n, tally)
+                paid, expected, n = harvest(*table, mean, plan.pairs, anything, learner.counts.n, tally, batch)
                 self._sums = before = (before[0] + paid, before[1] + expected)
                 recorder.reach(learner.t, *before)
                 self._simulating += perf_counter() - begun
-                learner.begin_episode(Batch(*seen))
+                learner.begin_episode(batch.first(n))
                 recorder.begin(learner)
         self._t = learner.t
         tick(learner.t)
@@ -262,6 +264,13 @@ def _needs_nobody(learner: Learner) -> bool:
     """Tell whether compiled code can also begin the episodes: nobody has put a method of his own in between."""
     untouched = type(learner) is Learner and "begin_episode" not in vars(learner)
     return untouched and Learner.begin_episode is _BEGIN and learner.plans_compiled
+
+
+def _room(world: TableWorld) -> Batch:
+    """Allocate for all that can happen in an episode, with its two pairs a state."""
+    sampler = world.env.sampler
+    most = 2 * world.env.mdp.n_states * int(np.diff(sampler.out_ptr).max())
+    return Batch.room(min(most, sampler.succ.size))
 
 
 def _has(learner: Any, name: str) -> bool:

@@ -26,6 +26,15 @@ class Batch(NamedTuple):
     times: NDArray[np.int64]
 
     @classmethod
+    def room(cls, n: int) -> Batch:
+        """Allocate for n of them."""
+        return cls(np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.uint32), np.empty(n, dtype=np.int64))
+
+    def first(self, n: int) -> Batch:
+        """Return a copy of the first n."""
+        return Batch(self.pair[:n].copy(), self.reward[:n].copy(), self.succ[:n].copy(), self.times[:n].copy())
+
+    @classmethod
     def from_dict(cls, seen: dict[tuple[int, float, int], int]) -> Batch:
         """Sort what was collected one by one: {(pair, reward, successor): times}."""
         rows = sorted(seen.items())
@@ -91,9 +100,13 @@ class Counts:
     @classmethod
     def empty(cls, n_pairs: int) -> Counts:
         """Return the table before anything was seen."""
-        zeros = (np.zeros(n_pairs, dtype=np.int64), np.zeros(n_pairs), np.zeros(n_pairs))
-        nothing = (np.zeros(n_pairs + 1, dtype=np.int64), np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64))
-        return cls(*zeros, *nothing)
+        self = cls.__new__(cls)
+        self.seen = Seen(
+            np.zeros(n_pairs, dtype=np.int64), np.zeros(n_pairs), np.zeros(n_pairs), np.zeros(n_pairs + 1, dtype=np.int64),
+            np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.empty(0),
+            np.zeros(n_pairs), np.ones(n_pairs),
+        )  # fmt: skip
+        return self
 
     def reserve(self, room: int) -> None:
         """Make room for ``room`` successors in all."""
