@@ -8,6 +8,7 @@ from spanrl.confidence.regions import fill_rows, law_at
 from spanrl.kernels.choosing import choose
 from spanrl.kernels.clock import SETS, SORTING, SWEEPS, now
 from spanrl.kernels.extended import CONVERGED, improve
+from spanrl.kernels.extremes import extremes
 from spanrl.kernels.jit import kernel
 
 
@@ -41,9 +42,7 @@ def plan_episode(desk, rule, seen, goal, t, choice):
         )  # fmt: skip
         for k in range(pairs.size):
             left[k] = max(1, seen.n[pairs[k]])
-        low, high = np.inf, -np.inf
-        for x in v:
-            low, high = min(low, x), max(high, x)
+        low, high = extremes(v)
         span = high - low
     clock[SWEEPS] += now(desk.moment) - begun - (clock[SORTING] - sorting)
     return outcome, lo, hi, mixes, span

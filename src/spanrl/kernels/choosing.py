@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spanrl.kernels.backups import ball_values, pick, sorted_box_values
+from spanrl.kernels.extremes import extremes
 from spanrl.kernels.jit import kernel
 from spanrl.kernels.layout import BOX
 from spanrl.kernels.order import rank_states
@@ -28,7 +29,7 @@ def choose(m, ws, rows, least_reward, ws_least, v, best, n_live, c, room, mixtur
         x = q[best[s]]
         low, high, size = min(low, x), max(high, x), max(size, abs(x))
         top[s], pairs[2 * s], weight[s] = x, best[s], 0.0
-    least = _least(q)  # of pairs that are left out, the last value will do for the scale
+    least, _ = extremes(q)  # of pairs that are left out, the last value will do for the scale
     tie = max(min(_TIE * (high - least), room), _NOISE * max(size, abs(least)))
     margin = max(_ROUNDING * (high - low), _NOISE * size)
     for pair in rows.live[:n_live]:
@@ -47,18 +48,6 @@ def choose(m, ws, rows, least_reward, ws_least, v, best, n_live, c, room, mixtur
         return False
     _least_values(m, ws, rows, least_reward, ws_least, v, cut[:n])
     return _mix(pair_ptr, q, ws_least.q, cut[:n], low + c, margin, tie, pairs, weight)
-
-
-@kernel
-def _least(q):
-    """Return the smallest value, by four chains: one alone would wait for itself."""
-    a = b = c = d = np.inf
-    end = q.size - q.size % 4
-    for i in range(0, end, 4):
-        a, b, c, d = min(a, q[i]), min(b, q[i + 1]), min(c, q[i + 2]), min(d, q[i + 3])
-    for i in range(end, q.size):
-        a = min(a, q[i])
-    return min(a, b, c, d)
 
 
 @kernel

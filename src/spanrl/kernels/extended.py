@@ -13,6 +13,7 @@ import numpy as np
 
 from spanrl.kernels.backups import ball_values, pick, sorted_box_values
 from spanrl.kernels.clock import SORTING, now
+from spanrl.kernels.extremes import extremes
 from spanrl.kernels.frozen import freeze_box, sweep_frozen
 from spanrl.kernels.iterate import bracket, clip, relax
 from spanrl.kernels.jit import kernel
@@ -196,15 +197,6 @@ def _distance(v, w):
 
 
 @kernel
-def _span(v):
-    """Return sp(v)."""
-    low, high = np.inf, -np.inf
-    for x in v:
-        low, high = min(low, x), max(high, x)
-    return high - low
-
-
-@kernel
 def _ball_sweep(m, reward, ws, v, u, pairs, c, a):
     """Do what :func:`sweep_frozen` does for ``pairs`` of a ball model; nature chooses anew."""
     rank_states(1.0, v, ws)
@@ -286,6 +278,8 @@ def improve(desk, n_visits, goal, tol):
                 progress[1] = 0.9 if progress[1] == 1.0 else 0.5
             progress[3], progress[4] = hi - lo, 2.0 * progress[4]
         relax(v, u, progress[1], 0)
-        if goal.widest < np.inf and _span(v) > goal.widest:
-            return TOO_WIDE, lo, hi
+        if goal.widest < np.inf:
+            low, high = extremes(v)
+            if high - low > goal.widest:
+                return TOO_WIDE, lo, hi
     return RUNNING, -np.inf, np.inf

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spanrl.kernels.extremes import extremes
 from spanrl.kernels.jit import allocating, kernel
 
 
@@ -153,29 +154,28 @@ def _freeze_sorted(mass, first, end, ws, frozen, e):
 def sweep_frozen(frozen, order, keys, prefix, v, u, c, a):
     """Set v ← (1−a)v + a·Γ_c u, 0 in state 0, for the value u of the frozen rows at v; return how far they are from equal steps.
 
-    ``keys`` and ``prefix`` are written in the frozen order.
+    ``keys`` and ``prefix`` are written to.
     """
     state, ptr, succ, coef = frozen.state, frozen.ptr, frozen.succ, frozen.coef
     rewards, rest, part, stop, at = frozen.reward, frozen.rest, frozen.part, frozen.stop, frozen.at
-    total, one = 0.0, np.uint64(1)
-    for k in range(v.size):
-        keys[k] = v[order[k]]
-        total += keys[k]
-        prefix[k + 1] = total
-    j, least = np.uint64(0), np.inf
-    for e in range(v.size):
-        end = np.uint64(ptr[e + 1])
-        total = rewards[e]
+    sum_of_keys, j, one = 0.0, np.uint64(0), np.uint64(1)
+    for e in range(v.size):  # two things at a time: the sum of the keys alone would wait for itself
+        keys[e] = v[order[e]]
+        sum_of_keys += keys[e]
+        prefix[e + 1] = sum_of_keys
+        total, end = rewards[e], np.uint64(ptr[e + 1])
         while j < end:
             total += coef[j] * v[succ[j]]
             j += one
-        total += rest[e] * prefix[np.uint64(stop[e])] + part[e] * keys[np.uint64(at[e])]
         u[np.uint64(state[e])] = total
-        least = min(least, total)
-    ceiling, lo, hi = least + c, np.inf, -np.inf
+    for e in range(v.size):
+        u[np.uint64(state[e])] += rest[e] * prefix[np.uint64(stop[e])] + part[e] * keys[np.uint64(at[e])]
+    least, _ = extremes(u)
+    ceiling = least + c
     shift = (1.0 - a) * v[0] + a * min(u[0], ceiling)
     for s in range(v.size):
         x = min(u[s], ceiling)
-        lo, hi = min(lo, x - v[s]), max(hi, x - v[s])
+        keys[s] = x - v[s]
         v[s] = (1.0 - a) * v[s] + a * x - shift
+    lo, hi = extremes(keys)
     return hi - lo
