@@ -1,11 +1,13 @@
-"""The cache of compiled kernels: named by all sources, private, and numba's own setting left as it was."""
+"""Compiled kernels: what is made for Python and for other kernels; a cache named by all sources; numba's own setting left as it was."""
 
+import gc
 import shutil
 import stat
 from pathlib import Path
 
 import numba
 import pytest
+from numba.core import event
 
 from spanrl.kernels import cache, jit
 
@@ -71,7 +73,60 @@ def test_kernels_call_kernels(fresh):
     inner = jit.kernel(lambda x: x + 1)
     outer = jit.kernel(lambda x: 2 * inner(x))
     assert outer(3) == 8
-    assert inner._dispatcher.signatures, "compiled for its caller"
+    assert inner._inner.signatures, "compiled for its caller"
+    assert inner._dispatcher is None, "but not for Python"
     with jit.interpreted():
         assert outer(0.5) == 3.0
     assert len(outer._dispatcher.signatures) == 1
+
+
+def _increment(x):
+    return x + 1
+
+
+def test_what_is_kept_for_kernels_is_not_taken_for_python(fresh):
+    first = jit.kernel(_increment)
+    assert jit.kernel(lambda x: 2 * first(x))(3) == 8
+    second = jit.kernel(_increment)
+    assert second(3) == 4
+    assert not second._dispatcher.stats.cache_hits
+    third = jit.kernel(_increment)
+    assert third(3) == 4
+    assert third._dispatcher.stats.cache_hits
+
+
+class _Watch(event.Listener):
+    def __init__(self):
+        self.collects = []
+
+    def on_start(self, event):
+        self.collects.append(gc.isenabled())
+
+    def on_end(self, event):
+        pass
+
+
+def test_a_part_is_compiled_within_its_callers(fresh):
+    inner = jit.part(lambda x: x + 1)
+    outer = jit.kernel(lambda x: 2 * inner(x))
+    with event.install_listener("numba:compile", watch := _Watch()):
+        assert outer(3) == 8
+    assert len(watch.collects) == 1
+    assert inner(3) == 4, "and by itself where Python calls it"
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_garbage_waits_while_a_kernel_is_compiled(fresh, before):
+    was, watch = gc.isenabled(), _Watch()
+    fine, broken = jit.kernel(lambda x: x + 1), jit.kernel(lambda x: x.nothing)
+    (gc.enable if before else gc.disable)()
+    try:
+        with event.install_listener("numba:compile", watch):
+            fine(1)
+            assert gc.isenabled() == before
+            with pytest.raises(numba.TypingError):
+                broken(1)
+            assert gc.isenabled() == before
+    finally:
+        (gc.enable if was else gc.disable)()
+    assert watch.collects == [False, False]

@@ -9,10 +9,10 @@ from spanrl.kernels.choosing import choose
 from spanrl.kernels.clock import SETS, SORTING, SWEEPS, now
 from spanrl.kernels.extended import CONVERGED, improve
 from spanrl.kernels.extremes import extremes
-from spanrl.kernels.jit import kernel
+from spanrl.kernels.jit import part
 
 
-@kernel
+@part
 def plan_episode(desk, rule, seen, goal, t, choice):
     """Build the set at time t, sweep for one budget, and choose the policy at the end; return (outcome, lo, hi, mixes, span).
 

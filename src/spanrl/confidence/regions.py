@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spanrl.confidence.radii import bernstein_factors, hoeffding, weissman
 from spanrl.kernels.extended import close_box
-from spanrl.kernels.jit import kernel
+from spanrl.kernels.jit import kernel, part
 from spanrl.kernels.layout import BALL, BOX, FREE
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Counts
@@ -143,7 +143,7 @@ def _fill_all(kind: int, law: Law, counts: Counts) -> Ends:
     return ends
 
 
-@kernel
+@part
 def law_at(rule, t):
     """Return the numbers of a region at time t."""
     delta = 1.0 / np.sqrt(t) if rule.delta < 0.0 else rule.delta
@@ -153,7 +153,7 @@ def law_at(rule, t):
     return Law(p_log, r_log, rule.p_scale, rule.r_scale, rule.r_min, rule.r_max, rule.n_states)
 
 
-@kernel
+@part
 def fill_rows(kind, law, seen, ends):
     """Write the set of every pair but for the slack of boxes. ``law`` comes from the region.
 
@@ -166,7 +166,7 @@ def fill_rows(kind, law, seen, ends):
     _fill_probabilities(seen, *bernstein_factors(law.p_log, law.p_scale), ends)
 
 
-@kernel
+@part
 def _fill_balls(law, seen, ends):
     n, r_mean, r_min, r_max = seen.n, seen.r_mean, law.r_min, law.r_max
     for i in range(n.size):

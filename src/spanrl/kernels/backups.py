@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spanrl.kernels.jit import kernel
+from spanrl.kernels.jit import kernel, part
 from spanrl.kernels.layout import BOX, FREE, PLAIN
 from spanrl.kernels.order import rank_states, sort_row
 
@@ -173,7 +173,7 @@ def plain_backup(m, reward, v, out):
         out[s] = best
 
 
-@kernel
+@part
 def some_values(m, reward, sign, ws, pairs, q):
     """Set q to the value of ``pairs``, and leave the others. The workspace must be ranked."""
     if m.kind == BOX:
@@ -182,7 +182,7 @@ def some_values(m, reward, sign, ws, pairs, q):
         ball_values(m, reward, sign, ws, pairs, q)
 
 
-@kernel
+@part
 def set_values(m, reward, sign, ws, v, q):
     """Set q [n_pairs] to the value of every pair of a box or ball model at v."""
     rank_states(sign, v, ws)
@@ -213,7 +213,7 @@ def pair_values(m, reward, sign, ws, v, q):
         set_values(m, reward, sign, ws, v, q)
 
 
-@kernel
+@part
 def block_backup(m, reward, sign, ws, v, out):
     """Set out = Lv on a block of neighbouring states: ``m.pair_ptr`` and ``ws.pairs`` are those of the block, all else is the model's.
 
@@ -230,7 +230,7 @@ def block_backup(m, reward, sign, ws, v, out):
         out[s] = best
 
 
-@kernel
+@part
 def backup(m, reward, sign, ws, v, out):
     """Set out = Lv: the maximum over actions of :func:`pair_values`."""
     if m.kind != PLAIN:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spanrl.kernels.jit import allocating, kernel
+from spanrl.kernels.jit import allocating, kernel, part
 
 
 @kernel
@@ -23,7 +23,7 @@ def _find(succ, first, end, s):
     return first
 
 
-@kernel
+@part
 def add_rewards(pair, reward, times, seen):
     """Add rewards by Welford's recurrence in blocks, one a pair; see :mod:`spanrl.models.counts`."""
     n, r_mean, r_sq = seen.n, seen.r_mean, seen.r_sq
@@ -79,7 +79,7 @@ def list_successors(pair, succ_new, seen):
     return n_new
 
 
-@kernel
+@part
 def _make_gaps(at, listed, seen):
     """Move what stands from at[k] on by k+1 places, from the back."""
     succ, times, p_hat, p_error, p_inverse = seen.succ, seen.times, seen.p_hat, seen.p_error, seen.p_inverse
@@ -99,7 +99,7 @@ def _make_gaps(at, listed, seen):
         end = at[k]
 
 
-@kernel
+@part
 def add_successors(pair, succ_new, times_new, seen):
     """Add to the counts of successors, which must be listed, and compute the shares of the pairs that were visited."""
     succ_ptr, succ, times, n = seen.succ_ptr, seen.succ, seen.times, seen.n

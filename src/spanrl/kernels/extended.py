@@ -16,7 +16,7 @@ from spanrl.kernels.clock import SORTING, now
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.frozen import freeze_box, sweep_frozen
 from spanrl.kernels.iterate import bracket, clip, relax
-from spanrl.kernels.jit import kernel
+from spanrl.kernels.jit import kernel, part
 from spanrl.kernels.layout import BOX, FREE
 from spanrl.kernels.order import rank_states
 
@@ -232,7 +232,7 @@ def _rests(rounds):
     return rounds >= 2048.0 and np.int64(np.log2(rounds)) % 2 == 1
 
 
-@kernel
+@part
 def improve(desk, n_visits, goal, tol):
     """Iterate v ← (1−a)v + a·T_c v until the gain bracket is at most ``tol`` wide, for at most ``goal.budget`` sweeps over actions.
 

@@ -1,15 +1,20 @@
-"""The one decorator for compiled code. numba is imported, and a kernel made ready, when one is first called.
+"""The decorators for compiled code. numba is imported, and a kernel made ready, when one is first called.
+
+Three things keep the compiler's time down, which is most of the time of a first run. A kernel called by another has no entry for
+Python, whose code is often longer than its own. A part has no code at all but in its callers, where numba would compile it again anyway.
+And Python does not look for garbage meanwhile: numba keeps nearly all that it makes.
 
 ``numba.config.CACHE_DIR`` is global, so it is set only while one of our functions is decorated.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import update_wrapper
 from threading import RLock, local
-from typing import Any
+from typing import Any, ClassVar
 
 from spanrl.kernels.cache import cache_dir
 
@@ -28,24 +33,34 @@ class Kernel:
         update_wrapper(self, function)
         self.py_func, self._allocates = function, allocates
         self._dispatcher: Any = None
+        self._inner: Any = None
 
     def __call__(self, *args: Any) -> Any:
         """Call the compiled function."""
         if getattr(_HERE, "interpreted", False):
             return self.py_func(*args)
-        return (self._dispatcher or self.dispatcher)(*args)
+        return self._dispatcher(*args) if self._dispatcher else self._first_call(*args)
 
-    @property
-    def dispatcher(self) -> Any:
-        """numba's own object."""
+    def _first_call(self, *args: Any) -> Any:
         with _LOCK:
-            if self._dispatcher is None:
-                self._dispatcher = _decorated(self.py_func, self._allocates)
-        return self._dispatcher
+            self._dispatcher = self._dispatcher or self._decorated(inner=False)
+        with _uncollected():
+            return self._dispatcher(*args)
+
+    def _decorated(self, *, inner: bool) -> Any:
+        return _decorated(self.py_func, allocates=self._allocates, inner=inner)
 
     @property
     def _numba_type_(self) -> Any:
-        return self.dispatcher._numba_type_
+        with _LOCK:
+            self._inner = self._inner or self._decorated(inner=True)
+        return self._inner._numba_type_
+
+
+class Part(Kernel):
+    """A kernel that numba writes out in every kernel that calls it, and compiles by itself only where Python calls it."""
+
+    targetoptions: ClassVar = {"inline": "always"}  # where numba looks whether to do so
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -59,6 +74,11 @@ def kernel(function: Callable[..., Any]) -> Any:
 def allocating(function: Callable[..., Any]) -> Any:
     """Turn ``function`` into a :class:`Kernel` that makes arrays."""
     return Kernel(function, allocates=True)
+
+
+def part(function: Callable[..., Any]) -> Any:
+    """Turn ``function`` into a :class:`Part`: a layer between kernels, with one caller or little code."""
+    return Part(function)
 
 
 class External:
@@ -91,7 +111,19 @@ def interpreted() -> Iterator[None]:
         _HERE.interpreted = before
 
 
-def _decorated(function: Callable[..., Any], allocates: bool) -> Any:
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let garbage wait."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _decorated(function: Callable[..., Any], *, allocates: bool, inner: bool) -> Any:
     import numba
 
     folder = cache_dir()
@@ -100,11 +132,13 @@ def _decorated(function: Callable[..., Any], allocates: bool) -> Any:
         "nogil": True,  # threads may sweep different states
         "error_model": "numpy",  # a division by 0 is ∞ and needs no branch
         "no_cfunc_wrapper": True,  # a wrapper for C is never called
+        "no_cpython_wrapper": inner,
         "_nrt": allocates,  # numba's runtime, which counts references
     }
     config: Any = numba.config
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(folder) if folder else before
+    if folder is not None:
+        config.CACHE_DIR = str(folder / "inner" if inner else folder)
     try:
         return numba.njit(**options)(function)
     finally:

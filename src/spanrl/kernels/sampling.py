@@ -60,14 +60,14 @@ def draw(sampler, pair, x):
 def build_slots(out_ptr, prob, succ):
     """Return (start, threshold, successors, outcome) of the alias tables."""
     n_pairs = out_ptr.size - 1
-    bits, total = np.zeros(n_pairs, np.int64), 0
+    bits, total, most = np.zeros(n_pairs, np.int64), 0, 1
     for i in range(n_pairs):
         while (1 << bits[i]) < out_ptr[i + 1] - out_ptr[i]:
             bits[i] += 1
         total += 1 << bits[i]
+        most = max(most, 1 << bits[i])
     start, threshold = np.empty(n_pairs, np.uint64), np.empty(total, np.uint64)
     successors, outcome = np.empty(total, np.uint64), np.empty(2 * total, np.uint32)
-    most = 1 << bits.max()
     weight, other, todo = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     first = 0
     for i in range(n_pairs):
@@ -100,7 +100,8 @@ def _share_out(prob, slots, weight, other, todo):
             large -= 1
             todo[large] = k
     excess = np.empty(slots)
-    excess[:] = weight[:slots]
+    for k in range(slots):  # a slice would bring in numba's text for unequal lengths, two seconds of compiling
+        excess[k] = weight[k]
     while small > 0 and large < slots:
         k, giver = todo[small - 1], todo[large]
         small -= 1
