@@ -9,12 +9,14 @@ from math import inf, log
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.kernels.hasten import CLOSED, GO_ON, Pace, Rows, hasten
 from spanrl.kernels.iterate import bracket, clip, relax
+from spanrl.kernels.layout import PLAIN, Arrays
 from spanrl.models.checks import frozen
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.problem import Problem, Vector, longest_step
 from spanrl.planning.shortlist import Shortlist
-from spanrl.planning.threads import Crew, Outcome
+from spanrl.planning.threads import PAYS, Crew, Outcome
 
 # The numbers below are rules of thumb; none of them touches the certificate.
 _FIRST_LOOK = 16  # sweeps before the first look at the speed; then at every doubling
@@ -48,6 +50,7 @@ class Iteration:
         self.c, self.tol, self.s_ref, self.max_sweeps = c, tol, s_ref, max_sweeps
         self.lo, self.hi, self.sweeps = -inf, inf, 0
         self.converged = self.at_rounding = self.handed_over = False
+        self.values: Vector | None = None  # of all pairs at v, where they are known
         self._damping, self._fixed = damping or 1.0, damping is not None
         self._stretch = 1.0  # how far beyond Fv a sweep may go
         self._list = Shortlist(problem)
@@ -90,6 +93,27 @@ class Iteration:
                     self.handed_over = True
                     return
             before, look = self.width, 2 * max(look, self.sweeps)
+
+    def hasten(self) -> None:
+        """Iterate with lists of actions and extrapolation where that is possible, until the bracket closes or does not narrow any more.
+
+        Not where the options say how to iterate, with a span bound, for sets, or where threads may share the sweeps.
+        """
+        p, m = self.problem, self.problem.arrays
+        if self.plain_only or self.c < inf or m.kind != PLAIN or m.succ.size >= PAYS:
+            return
+        model, (room, listed) = Rows(m.pair_ptr, m.succ_ptr, m.succ, m.low, p.reward), _room(m)
+        x, q, pace, outcome = np.empty((3, p.n_states)), np.empty(p.n_pairs), Pace(), GO_ON
+        x[0] = self.v
+        while outcome == GO_ON and not self.over:
+            left = self.max_sweeps - self.sweeps
+            n, outcome, pace = hasten(
+                model, listed, room, x, q, pace, self.tol, self._stretch, min(self._budget, left), left
+            )
+            self.sweeps += n
+        self.v, self.lo, self.hi = x[pace.at].copy(), pace.lo, pace.hi
+        if outcome == CLOSED:
+            self.converged, self.values = True, q
 
     def run_modified(self) -> None:
         """Alternate full sweeps with frozen policies first; iterate plainly where that does not close the bracket."""
@@ -185,3 +209,19 @@ class Iteration:
         self.at_rounding = self._gamma == 0.0 and self._is_noise()  # with γ the width waits for the other term
         flat = self.width > _HARD_STALL * before and (self._damping < 1.0 or self._fixed or self._gamma > 0.0)
         return self.at_rounding or (flat and self.c == inf and gain_gap(self.problem, self.v) is not None)
+
+
+def _room(m: Arrays) -> tuple[Rows, Rows]:
+    """Return room for a list of pairs and their rows, and the same memory read-only: that is how kernels know models."""
+    n_pairs, n = m.succ_ptr.size - 1, m.succ.size
+    room = Rows(
+        np.empty(m.pair_ptr.size, dtype=np.int64),
+        np.empty(n_pairs + 1, dtype=np.int64),
+        np.empty(n, dtype=np.uint32),
+        np.empty(n),
+        np.empty(n_pairs),
+    )
+    listed = Rows(*(array.view() for array in room))
+    for array in listed:
+        array.flags.writeable = False
+    return room, listed

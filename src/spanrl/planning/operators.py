@@ -28,7 +28,7 @@ from spanrl.models.bounded import BoundedMDP
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.models.solution import ExtendedChain
-from spanrl.planning.problem import NOISE, Model, Problem, Vector, prepare
+from spanrl.planning.problem import NOISE, Choice, Model, Problem, Vector, prepare
 
 _ROUNDING = 1e-12
 
@@ -146,15 +146,16 @@ def decide(
     sense: str = "optimistic",
     tie: float = inf,
     problem: Problem | None = None,
+    best: Choice | None = None,
     who: str = "span_greedy",
 ) -> SpanGreedy:
-    """Compute G_c v. ``problem`` saves laying out the model again; no tie is wider than ``tie``."""
+    """Compute G_c v. ``problem`` saves laying out the model again, ``best`` a sweep; no tie is wider than ``tie``."""
     if policy not in ("mixture", "greedy"):
         raise OptionError(f"{who}: policy must be 'mixture' or 'greedy'; got {policy!r}.")
     bound = checks.span_bound(who, c)
     problem = problem or prepare(model, sense, who)
     vector = checks.vector(who, "v", v, problem.n_states).copy()
-    best = problem.best(vector, most=tie)
+    best = best or problem.best(vector, most=tie)
     ceiling = best.value.min() + bound
     margin = max(_ROUNDING * float(np.ptp(best.value)), NOISE * float(np.abs(best.value).max()))
     truncated = best.value > ceiling + margin

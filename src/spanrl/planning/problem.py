@@ -80,7 +80,11 @@ class Problem:
 
         Ties are values within 1e-10 of the spread of all values, and within ``most``.
         """
-        q, top, pair = self.values(v), np.empty(self.n_states), np.empty(self.n_states, dtype=np.int64)
+        return self.choose(self.values(v), sign, most)
+
+    def choose(self, q: Vector, sign: float = 1.0, most: float = np.inf) -> Choice:
+        """Return what :meth:`best` does, from the value [n_pairs] of every pair."""
+        top, pair = np.empty(self.n_states), np.empty(self.n_states, dtype=np.int64)
         low, high = best_values(self.arrays.pair_ptr, q, sign, top)
         tie = max(min(TIE * (high - low), most), NOISE * max(abs(low), abs(high)))
         best_pairs(self.arrays.pair_ptr, q, sign, top, tie, pair)

@@ -146,6 +146,7 @@ def _run(model: Model, iteration: Iteration, method: str, v: Vector | None) -> V
     auto, gains = method == "auto", None
     if auto:
         iteration.overrelax()
+        iteration.hasten()
     iteration.run(
         adapt=auto,
         may_hand_over=lambda: auto and iteration.c == inf and isinstance(model, MDP) and solves_directly(model),
@@ -232,7 +233,9 @@ def _solution(model: Model, iteration: Iteration, c: float, policy: str, sense: 
     room = max(
         iteration.tol - iteration.width, 0.0
     )  # with ties no wider than this the policy keeps its promise exactly
-    rule = decide(model, iteration.v, c, policy=policy, sense=sense, tie=room, problem=iteration.problem)
+    problem, values = iteration.problem, iteration.values
+    best = None if values is None else problem.choose(values, most=room)
+    rule = decide(model, iteration.v, c, policy=policy, sense=sense, tie=room, problem=problem, best=best)
     bias = iteration.v - iteration.v[iteration.s_ref]
     return Solution(
         policy=rule.policy,

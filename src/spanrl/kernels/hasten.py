@@ -1,0 +1,223 @@
+"""Value iteration on a plain model in fewer and cheaper sweeps; only sweeps over all actions certify anything.
+
+* *short lists*: most sweeps take only the actions that were nearly best in the last sweep over all of them, copied into rows of their own.
+  An action may be left out by mistake; the next sweep over all actions finds it.
+* *extrapolation*: where the last step is nearly λ times the one before, all further ones together are nearly λ/(1−λ) times the last
+  (Aitken). One slow mode, such as two halves that are seldom left, or a period of two, is gone at once. A leap that widens the bracket
+  is taken back.
+
+A sweep is one pass: it goes from v to v + a(Lv − v) − shift, keeps the value of each pair and returns the bracket on its way.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanrl.kernels.jit import kernel
+
+# The numbers below are rules of thumb; none of them touches the certificate.
+_REACH = 0.6  # of a step: actions this far behind the best are kept
+_FEW = 0.7  # of the pairs: a list is made where no more than these are left
+_SHORT = 1.02  # pairs a state: a list that is not worth cutting again
+_SHRINK = 0.1  # the bracket narrows by this much before a list is cut again
+_CLOSE = 0.9  # of tol: the bracket of a list that is worth a sweep over all actions
+_LONG = 48  # sweeps over a list before all actions are looked at again
+_EVERY = 8  # sweeps between two looks at the steps
+_LEAST, _MOST = 0.5, 0.9995  # |λ| and λ of modes that are extrapolated
+_CLEAN = 0.25  # of the last step: what extrapolation may leave
+_PATIENCE = 100  # sweeps in which the bracket must halve
+_ROUNDING = 1.8e-15  # eight units in the last place of the largest value
+
+GO_ON, CLOSED, STUCK = 0, 1, 2
+
+
+class Rows(NamedTuple):
+    """The pairs of each state and their rows: a plain model, or a list of some of its pairs."""
+
+    pair_ptr: Any  # int64 [S+1]
+    succ_ptr: Any  # int64 [n_pairs+1]
+    succ: Any  # uint32 [n]
+    prob: Any  # float64 [n]
+    reward: Any  # float64 [n_pairs]
+
+
+class Pace(NamedTuple):
+    """Where an iteration stands between two calls."""
+
+    at: int = 0  # v is row ``at`` of the three last vectors
+    lists: bool = False  # whether the list is swept next
+    lo: float = -inf  # the bracket of the last sweep over all actions
+    hi: float = inf
+    shift: float = 0.0
+    cut: float = inf  # width at which the list is cut again
+    halve: float = inf  # width of which the bracket must get to a half
+    leap: float = 0.0  # how many times the last step was added to v by extrapolation, before this sweep
+    since_all: int = 0  # sweeps over the list
+    since_look: int = 0  # sweeps since steps were looked at
+    since_half: int = 0  # sweeps since the bracket got to a half
+
+
+@kernel
+def sweep(rows, v, out, q, a, shift):
+    """Set q to the value of each pair at v, and out = v + a(Lv − v) − shift; return (min(Lv − v), max(Lv − v))."""
+    pair_ptr, succ_ptr, succ, prob, reward = rows.pair_ptr, rows.succ_ptr, rows.succ, rows.prob, rows.reward
+    lo, hi = np.inf, -np.inf
+    i, j, one = np.uint64(0), np.uint64(0), np.uint64(1)
+    for s in range(v.size):
+        best, last = -np.inf, np.uint64(pair_ptr[s + 1])
+        while i < last:
+            value = reward[i]
+            end = np.uint64(succ_ptr[i + one])
+            while j < end:
+                value += prob[j] * v[succ[j]]
+                j += one
+            q[i] = value
+            best = max(best, value)
+            i += one
+        d = best - v[s]
+        lo = min(lo, d)
+        hi = max(hi, d)
+        out[s] = v[s] + a * d - shift
+    return lo, hi
+
+
+@kernel
+def widen(v, lo, hi):
+    """Return (lo, hi), widened by what rounding may have taken from Lv and Lv − v."""
+    size = 0.0
+    for s in range(v.size):
+        size = max(size, abs(v[s]))
+    size = _ROUNDING * (size + max(abs(lo), abs(hi)))
+    return lo - size, hi + size
+
+
+@kernel
+def count_near(pair_ptr, q, reach):
+    """Return how many pairs have a value within ``reach`` of the best of their state."""
+    n, i, one = np.uint64(0), np.uint64(0), np.uint64(1)
+    for s in range(pair_ptr.size - 1):
+        best, first, last = -np.inf, i, np.uint64(pair_ptr[s + 1])
+        while i < last:
+            best = max(best, q[i])
+            i += one
+        i, least = first, best - reach
+        while i < last:
+            n += np.uint64(q[i] >= least)
+            i += one
+    return n
+
+
+@kernel
+def keep_near(rows, q, reach, out):
+    """Copy the rows of pairs within ``reach`` of the best of their state; ``out`` may be the same memory as ``rows``."""
+    i, n, at, one = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(1)
+    out.pair_ptr[0] = out.succ_ptr[0] = 0
+    j = np.uint64(0)
+    for s in range(rows.pair_ptr.size - 1):
+        best, first, last = -np.inf, i, np.uint64(rows.pair_ptr[s + 1])
+        while i < last:
+            best = max(best, q[i])
+            i += one
+        i, least = first, best - reach
+        while i < last:
+            end = np.uint64(rows.succ_ptr[i + one])
+            if q[i] >= least:
+                out.reward[n] = rows.reward[i]
+                while j < end:
+                    out.succ[at] = rows.succ[j]
+                    out.prob[at] = rows.prob[j]
+                    j += one
+                    at += one
+                n += one
+                out.succ_ptr[n] = at
+            j = end
+            i += one
+        out.pair_ptr[s + 1] = n
+
+
+@kernel
+def extrapolate(x, y, z):
+    """Where z − y is nearly λ(y − x), up to constants, add f = λ/(1−λ) times z − y to z; return f, or 0 where it is not."""
+    S, sum_1, sum_2, squares, products = x.size, 0.0, 0.0, 0.0, 0.0
+    for s in range(S):
+        d, e = y[s] - x[s], z[s] - y[s]
+        sum_1 += d
+        sum_2 += e
+        squares += d * d
+        products += d * e
+    squares -= sum_1 * sum_1 / S
+    mode = (products - sum_1 * sum_2 / S) / squares if squares > 0.0 else 0.0
+    if not (abs(mode) >= _LEAST and mode <= _MOST):
+        return 0.0
+    f = mode / (1.0 - mode)
+    rest_low, rest_high, low, high = np.inf, -np.inf, np.inf, -np.inf
+    for s in range(S):
+        d, e = y[s] - x[s], z[s] - y[s]
+        low, high = min(low, e), max(high, e)
+        e -= mode * d
+        rest_low, rest_high = min(rest_low, e), max(rest_high, e)
+    if not abs(f) * (rest_high - rest_low) <= _CLEAN * (high - low):
+        return 0.0
+    for s in range(S):
+        z[s] += f * (z[s] - y[s])
+    return f
+
+
+@kernel
+def take_back(y, z, f):
+    """Undo z ← z + f(z − y)."""
+    for s in range(y.size):
+        z[s] = (z[s] + f * y[s]) / (1.0 + f)
+
+
+@kernel
+def hasten(model, listed, room, x, q, pace, tol, a, budget, left):
+    """Sweep until the bracket over all actions is at most ``tol`` wide, it does not narrow any more, or ``budget`` sweeps are done.
+
+    ``room`` is where lists are written and ``listed`` the same memory, read-only; v is ``x[pace.at]``. On success q holds the values of
+    all pairs at v. The last of ``left`` sweeps is one over all actions. Returns (sweeps, what came of it, pace).
+    """
+    at, lists, lo, hi, shift, cut, halve, leap, since_all, since_look, since_half = pace
+    S, n_pairs, n, outcome = x.shape[1], model.reward.size, 0, GO_ON
+    while n < budget and outcome == GO_ON:
+        n += 1
+        since_look += 1
+        since_half += 1
+        v, out = x[at], x[(at + 1) % 3]
+        if lists and since_all < _LONG and n < left:
+            low, high = sweep(listed, v, out, q, a, shift)
+            since_all += 1
+            lists = high - low > _CLOSE * tol
+            if lists and high - low <= cut and listed.pair_ptr[S] > _SHORT * S:
+                cut = _SHRINK * (high - low)
+                keep_near(listed, q, _REACH * a * (high - low), room)
+        else:
+            low, high = sweep(model, v, out, q, a, shift)
+            before = hi - lo
+            lo, hi = widen(v, low, high)
+            if hi - lo <= tol:
+                outcome = CLOSED
+                break
+            if leap != 0.0 and hi - lo > before:
+                take_back(x[(at + 2) % 3], v, leap)
+                leap = 0.0
+                continue
+            leap = 0.0
+            if hi - lo <= halve / 2.0:
+                halve, since_half = hi - lo, 0
+            elif since_half > _PATIENCE:
+                outcome = STUCK
+            reach, since_all, cut = _REACH * a * (high - low), 0, _SHRINK * (high - low)
+            lists = count_near(model.pair_ptr, q, reach) <= _FEW * n_pairs
+            if lists:
+                keep_near(model, q, reach, room)
+        at = (at + 1) % 3
+        shift = a * (low + high) / 2.0
+        if since_look >= _EVERY:
+            since_look = 0
+            leap = extrapolate(x[(at + 1) % 3], x[(at + 2) % 3], x[at])
+            lists = lists and leap == 0.0
+    return n, outcome, Pace(at, lists, lo, hi, shift, cut, halve, leap, since_all, since_look, since_half)
