@@ -20,7 +20,7 @@ from spanrl.kernels.jit import kernel
 
 # The numbers below are rules of thumb; none of them touches the certificate.
 _REACH = 0.6  # of a step: actions this far behind the best are kept
-_FEW = 0.7  # of the pairs: a list is made where no more than these are left
+_FEW = 0.4  # of the pairs: a list is made where no more are left; where the numbers vary much, branches are mispredicted
 _SHORT = 1.02  # pairs a state: a list that is not worth cutting again
 _SHRINK = 0.1  # the bracket narrows by this much before a list is cut again
 _CLOSE = 0.9  # of tol: the bracket of a list that is worth a sweep over all actions
@@ -44,9 +44,21 @@ class Rows(NamedTuple):
     reward: Any  # float64 [n_pairs]
 
 
+class Room(NamedTuple):
+    """Where a list is written: the memory of its rows, and that of the numbers of its pairs in the rows it was taken from."""
+
+    pair_ptr: Any
+    succ_ptr: Any
+    succ: Any
+    prob: Any
+    reward: Any
+    pairs: Any  # int64 [n_pairs+1]
+
+
 class Pace(NamedTuple):
     """Where an iteration stands between two calls."""
 
+    blank: bool  # whether v = 0: then there is nothing to multiply
     at: int = 0  # v is row ``at`` of the three last vectors
     lists: bool = False  # whether the list is swept next
     lo: float = -inf  # the bracket of the last sweep over all actions
@@ -65,13 +77,17 @@ def sweep(rows, v, out, q, a, shift):
     """Set q to the value of each pair at v, and out = v + a(Lv − v) − shift; return (min(Lv − v), max(Lv − v))."""
     pair_ptr, succ_ptr, succ, prob, reward = rows.pair_ptr, rows.succ_ptr, rows.succ, rows.prob, rows.reward
     lo, hi = np.inf, -np.inf
-    i, j, one = np.uint64(0), np.uint64(0), np.uint64(1)
+    i, j, one, two = np.uint64(0), np.uint64(0), np.uint64(1), np.uint64(2)
     for s in range(v.size):
         best, last = -np.inf, np.uint64(pair_ptr[s + 1])
         while i < last:
             value = reward[i]
             end = np.uint64(succ_ptr[i + one])
-            while j < end:
+            while j + one < end:
+                value += prob[j] * v[succ[j]]
+                value += prob[j + one] * v[succ[j + one]]
+                j += two
+            if j < end:
                 value += prob[j] * v[succ[j]]
                 j += one
             q[i] = value
@@ -95,47 +111,42 @@ def widen(v, lo, hi):
 
 
 @kernel
-def count_near(pair_ptr, q, reach):
-    """Return how many pairs have a value within ``reach`` of the best of their state."""
+def find_near(pair_ptr, q, reach, pairs, ptr):
+    """Write the pairs within ``reach`` of the best of their state, and where those of each state begin; return how many there are.
+
+    ``ptr`` may be the same memory as ``pair_ptr``.
+    """
     n, i, one = np.uint64(0), np.uint64(0), np.uint64(1)
-    for s in range(pair_ptr.size - 1):
+    ptr[0] = 0
+    for s in range(ptr.size - 1):
         best, first, last = -np.inf, i, np.uint64(pair_ptr[s + 1])
         while i < last:
             best = max(best, q[i])
             i += one
         i, least = first, best - reach
         while i < last:
+            pairs[n] = i  # overwritten by the next one where it is not within reach
             n += np.uint64(q[i] >= least)
             i += one
+        ptr[s + 1] = n
     return n
 
 
 @kernel
-def keep_near(rows, q, reach, out):
-    """Copy the rows of pairs within ``reach`` of the best of their state; ``out`` may be the same memory as ``rows``."""
-    i, n, at, one = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(1)
-    out.pair_ptr[0] = out.succ_ptr[0] = 0
-    j = np.uint64(0)
-    for s in range(rows.pair_ptr.size - 1):
-        best, first, last = -np.inf, i, np.uint64(rows.pair_ptr[s + 1])
-        while i < last:
-            best = max(best, q[i])
-            i += one
-        i, least = first, best - reach
-        while i < last:
-            end = np.uint64(rows.succ_ptr[i + one])
-            if q[i] >= least:
-                out.reward[n] = rows.reward[i]
-                while j < end:
-                    out.succ[at] = rows.succ[j]
-                    out.prob[at] = rows.prob[j]
-                    j += one
-                    at += one
-                n += one
-                out.succ_ptr[n] = at
-            j = end
-            i += one
-        out.pair_ptr[s + 1] = n
+def copy_rows(rows, n, out):
+    """Copy the rows of the first n of ``out.pairs``, which rise; ``out`` may be the same memory as ``rows``."""
+    at, one = np.uint64(0), np.uint64(1)
+    out.succ_ptr[0] = 0
+    for k in range(n):
+        i = np.uint64(out.pairs[k])
+        j, end = np.uint64(rows.succ_ptr[i]), np.uint64(rows.succ_ptr[i + one])
+        out.reward[k] = rows.reward[i]
+        while j < end:
+            out.succ[at] = rows.succ[j]
+            out.prob[at] = rows.prob[j]
+            j += one
+            at += one
+        out.succ_ptr[k + 1] = at
 
 
 @kernel
@@ -177,10 +188,10 @@ def take_back(y, z, f):
 def hasten(model, listed, room, x, q, pace, tol, a, budget, left):
     """Sweep until the bracket over all actions is at most ``tol`` wide, it does not narrow any more, or ``budget`` sweeps are done.
 
-    ``room`` is where lists are written and ``listed`` the same memory, read-only; v is ``x[pace.at]``. On success q holds the values of
-    all pairs at v. The last of ``left`` sweeps is one over all actions. Returns (sweeps, what came of it, pace).
+    ``room`` is where lists are written, zero at first, and ``listed`` the same memory, read-only; v is ``x[pace.at]``. On success q holds
+    the values of all pairs at v. The last of ``left`` sweeps is one over all actions. Returns (sweeps, what came of it, pace).
     """
-    at, lists, lo, hi, shift, cut, halve, leap, since_all, since_look, since_half = pace
+    blank, at, lists, lo, hi, shift, cut, halve, leap, since_all, since_look, since_half = pace
     S, n_pairs, n, outcome = x.shape[1], model.reward.size, 0, GO_ON
     while n < budget and outcome == GO_ON:
         n += 1
@@ -193,9 +204,12 @@ def hasten(model, listed, room, x, q, pace, tol, a, budget, left):
             lists = high - low > _CLOSE * tol
             if lists and high - low <= cut and listed.pair_ptr[S] > _SHORT * S:
                 cut = _SHRINK * (high - low)
-                keep_near(listed, q, _REACH * a * (high - low), room)
+                kept = find_near(listed.pair_ptr, q, _REACH * a * (high - low), room.pairs, room.pair_ptr)
+                copy_rows(listed, kept, room)
         else:
-            low, high = sweep(model, v, out, q, a, shift)
+            ptr = listed.succ_ptr if blank else model.succ_ptr  # no list is written yet: rows without entries
+            low, high = sweep(Rows(model.pair_ptr, ptr, model.succ, model.prob, model.reward), v, out, q, a, shift)
+            blank = False
             before = hi - lo
             lo, hi = widen(v, low, high)
             if hi - lo <= tol:
@@ -210,14 +224,15 @@ def hasten(model, listed, room, x, q, pace, tol, a, budget, left):
                 halve, since_half = hi - lo, 0
             elif since_half > _PATIENCE:
                 outcome = STUCK
-            reach, since_all, cut = _REACH * a * (high - low), 0, _SHRINK * (high - low)
-            lists = count_near(model.pair_ptr, q, reach) <= _FEW * n_pairs
+            since_all, cut = 0, _SHRINK * (high - low)
+            kept = find_near(model.pair_ptr, q, _REACH * a * (high - low), room.pairs, room.pair_ptr)
+            lists = kept <= _FEW * n_pairs
             if lists:
-                keep_near(model, q, reach, room)
+                copy_rows(model, kept, room)
         at = (at + 1) % 3
         shift = a * (low + high) / 2.0
         if since_look >= _EVERY:
             since_look = 0
             leap = extrapolate(x[(at + 1) % 3], x[(at + 2) % 3], x[at])
             lists = lists and leap == 0.0
-    return n, outcome, Pace(at, lists, lo, hi, shift, cut, halve, leap, since_all, since_look, since_half)
+    return n, outcome, Pace(blank, at, lists, lo, hi, shift, cut, halve, leap, since_all, since_look, since_half)

@@ -9,7 +9,7 @@ from math import inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.kernels.hasten import CLOSED, GO_ON, Pace, Rows, hasten
+from spanrl.kernels.hasten import CLOSED, GO_ON, Pace, Room, Rows, hasten
 from spanrl.kernels.iterate import bracket, clip, relax
 from spanrl.kernels.layout import PLAIN, Arrays
 from spanrl.models.checks import frozen
@@ -103,7 +103,7 @@ class Iteration:
         if self.plain_only or self.c < inf or m.kind != PLAIN or m.succ.size >= PAYS:
             return
         model, (room, listed) = Rows(m.pair_ptr, m.succ_ptr, m.succ, m.low, p.reward), _room(m)
-        x, q, pace, outcome = np.empty((3, p.n_states)), np.empty(p.n_pairs), Pace(), GO_ON
+        x, q, pace, outcome = np.empty((3, p.n_states)), np.empty(p.n_pairs), Pace(not self.v.any()), GO_ON
         x[0] = self.v
         while outcome == GO_ON and not self.over:
             left = self.max_sweeps - self.sweeps
@@ -211,17 +211,18 @@ class Iteration:
         return self.at_rounding or (flat and self.c == inf and gain_gap(self.problem, self.v) is not None)
 
 
-def _room(m: Arrays) -> tuple[Rows, Rows]:
+def _room(m: Arrays) -> tuple[Room, Rows]:
     """Return room for a list of pairs and their rows, and the same memory read-only: that is how kernels know models."""
     n_pairs, n = m.succ_ptr.size - 1, m.succ.size
-    room = Rows(
+    room = Room(
         np.empty(m.pair_ptr.size, dtype=np.int64),
-        np.empty(n_pairs + 1, dtype=np.int64),
+        np.zeros(n_pairs + 1, dtype=np.int64),
         np.empty(n, dtype=np.uint32),
         np.empty(n),
         np.empty(n_pairs),
+        np.empty(n_pairs + 1, dtype=np.int64),
     )
-    listed = Rows(*(array.view() for array in room))
+    listed = Rows(*(array.view() for array in room[:5]))
     for array in listed:
         array.flags.writeable = False
     return room, listed

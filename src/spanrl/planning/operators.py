@@ -156,10 +156,12 @@ def decide(
     problem = problem or prepare(model, sense, who)
     vector = checks.vector(who, "v", v, problem.n_states).copy()
     best = best or problem.best(vector, most=tie)
-    ceiling = best.value.min() + bound
-    margin = max(_ROUNDING * float(np.ptp(best.value)), NOISE * float(np.abs(best.value).max()))
-    truncated = best.value > ceiling + margin
     weight, mine = np.zeros(problem.n_states), (problem, best.pair)
+    truncated = np.zeros(problem.n_states, dtype=bool)
+    if bound < inf:
+        ceiling = best.value.min() + bound
+        margin = max(_ROUNDING * float(np.ptp(best.value)), NOISE * float(np.abs(best.value).max()))
+        truncated = best.value > ceiling + margin
     if not truncated.any():
         rule = _mixed_policy(model, weight, best.pair, best.pair)
         return SpanGreedy(rule, weight, ~truncated, truncated, best.at_pair, mine, mine, vector)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spanrl.errors import OptionError
 from spanrl.kernels.backups import backup, pair_values
 from spanrl.kernels.extract import best_pairs, best_values, contenders, count_listed, least_stay, restrict, rows
-from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN, Arrays, shared_workspace, workspace
+from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN, Arrays, new_workspace, shared_workspace, workspace
 from spanrl.kernels.order import rank_states
 from spanrl.models import checks
 from spanrl.models.bounded import BoundedMDP
@@ -34,6 +34,7 @@ _MUCH_STAY = 0.75  # below, steps would be less than four times as long, and wha
 _LONGEST = 1e3  # longer steps would cost digits where v grows for ever
 
 _EMPTY = frozen(np.empty(0), np.float64)
+_NO_WORKSPACE = new_workspace(0, 0, 0)  # plain models write to none
 
 
 class Choice(NamedTuple):
@@ -173,7 +174,7 @@ def prepare(model: Model, sense: str = "optimistic", who: str = "solve") -> Prob
     sign = 1.0 if sense == "optimistic" else -1.0
     if isinstance(model, MDP):
         arrays = Arrays(PLAIN, model.pair_ptr, model.succ_ptr, model.succ, model.prob, _EMPTY, _EMPTY, _EMPTY)
-        return Problem(arrays, model.reward, 1.0, workspace(arrays))
+        return Problem(arrays, model.reward, 1.0, _NO_WORKSPACE)
     arrays = _ball_arrays(model) if model.is_ball else _box_arrays(model)
     return Problem(arrays, model.r_high if sign > 0 else model.r_low, sign, workspace(arrays))
 
