@@ -20,13 +20,13 @@ from spanrl.kernels.jit import kernel
 
 # The numbers below are rules of thumb; none of them touches the certificate.
 _REACH = 0.6  # of a step: actions this far behind the best are kept
-_FEW = 0.4  # of the pairs: a list is made where no more are left; where the numbers vary much, branches are mispredicted
+_FEW = 0.2  # of the pairs beyond one a state: a list is made where no more are left; branches are mispredicted where numbers vary much
 _SHORT = 1.02  # pairs a state: a list that is not worth cutting again
 _SHRINK = 0.1  # the bracket narrows by this much before a list is cut again
 _CLOSE = 0.9  # of tol: the bracket of a list that is worth a sweep over all actions
-_LONG = 48  # sweeps over a list before all actions are looked at again
+_LONG = 24  # sweeps over a list before all actions are looked at again
 _EVERY = 8  # sweeps between two looks at the steps
-_LEAST, _MOST = 0.5, 0.9995  # |λ| and λ of modes that are extrapolated
+_LEAST, _MOST = 0.5, 0.999999  # |λ| and λ of modes that are extrapolated
 _CLEAN = 0.25  # of the last step: what extrapolation may leave
 _PATIENCE = 100  # sweeps in which the bracket must halve
 _ROUNDING = 1.8e-15  # eight units in the last place of the largest value
@@ -225,10 +225,11 @@ def hasten(model, listed, room, x, q, pace, tol, a, budget, left):
             elif since_half > _PATIENCE:
                 outcome = STUCK
             since_all, cut = 0, _SHRINK * (high - low)
-            kept = find_near(model.pair_ptr, q, _REACH * a * (high - low), room.pairs, room.pair_ptr)
-            lists = kept <= _FEW * n_pairs
-            if lists:
-                copy_rows(model, kept, room)
+            if n_pairs > S:
+                kept = find_near(model.pair_ptr, q, _REACH * a * (high - low), room.pairs, room.pair_ptr)
+                lists = kept <= S + _FEW * (n_pairs - S)
+                if lists:
+                    copy_rows(model, kept, room)
         at = (at + 1) % 3
         shift = a * (low + high) / 2.0
         if since_look >= _EVERY:

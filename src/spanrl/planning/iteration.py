@@ -13,10 +13,11 @@ from spanrl.kernels.hasten import CLOSED, GO_ON, Pace, Room, Rows, hasten
 from spanrl.kernels.iterate import bracket, clip, relax
 from spanrl.kernels.layout import PLAIN, Arrays
 from spanrl.models.checks import frozen
+from spanrl.planning import threads
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.problem import Problem, Vector, longest_step
 from spanrl.planning.shortlist import Shortlist
-from spanrl.planning.threads import PAYS, Crew, Outcome
+from spanrl.planning.threads import Crew, Outcome
 
 # The numbers below are rules of thumb; none of them touches the certificate.
 _FIRST_LOOK = 16  # sweeps before the first look at the speed; then at every doubling
@@ -100,7 +101,7 @@ class Iteration:
         Not where the options say how to iterate, with a span bound, for sets, or where threads may share the sweeps.
         """
         p, m = self.problem, self.problem.arrays
-        if self.plain_only or self.c < inf or m.kind != PLAIN or m.succ.size >= PAYS:
+        if self.plain_only or self.c < inf or m.kind != PLAIN or m.succ.size >= threads.PAYS:
             return
         model, (room, listed) = Rows(m.pair_ptr, m.succ_ptr, m.succ, m.low, p.reward), _room(m)
         x, q, pace, outcome = np.empty((3, p.n_states)), np.empty(p.n_pairs), Pace(not self.v.any()), GO_ON
