@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spanrl.kernels.extract import best_pairs, best_values
 from spanrl.kernels.jit import kernel
 
 # The numbers below are rules of thumb; none of them touches the certificate.
@@ -35,7 +36,7 @@ GO_ON, CLOSED, STUCK = 0, 1, 2
 
 
 class Rows(NamedTuple):
-    """The pairs of each state and their rows: a plain model, or a list of some of its pairs."""
+    """The pairs of each state and their rows: a plain model, or room for a list of some of its pairs."""
 
     pair_ptr: Any  # int64 [S+1]
     succ_ptr: Any  # int64 [n_pairs+1]
@@ -44,30 +45,16 @@ class Rows(NamedTuple):
     reward: Any  # float64 [n_pairs]
 
 
-class Room(NamedTuple):
-    """Where a list is written: the memory of its rows, and that of the numbers of its pairs in the rows it was taken from."""
-
-    pair_ptr: Any
-    succ_ptr: Any
-    succ: Any
-    prob: Any
-    reward: Any
-    pairs: Any  # int64 [n_pairs+1]
-
-
 class Pace(NamedTuple):
     """Where an iteration stands between two calls."""
 
     blank: bool  # whether v = 0: then there is nothing to multiply
     at: int = 0  # v is row ``at`` of the three last vectors
-    lists: bool = False  # whether the list is swept next
     lo: float = -inf  # the bracket of the last sweep over all actions
     hi: float = inf
     shift: float = 0.0
-    cut: float = inf  # width at which the list is cut again
     halve: float = inf  # width of which the bracket must get to a half
     leap: float = 0.0  # how many times the last step was added to v by extrapolation, before this sweep
-    since_all: int = 0  # sweeps over the list
     since_look: int = 0  # sweeps since steps were looked at
     since_half: int = 0  # sweeps since the bracket got to a half
 
@@ -97,6 +84,24 @@ def sweep(rows, v, out, q, a, shift):
         lo = min(lo, d)
         hi = max(hi, d)
         out[s] = v[s] + a * d - shift
+    return lo, hi
+
+
+@kernel
+def first_sweep(rows, out, q, a):
+    """Do what :func:`sweep` does at v = 0 without a shift."""
+    pair_ptr, reward = rows.pair_ptr, rows.reward
+    lo, hi = np.inf, -np.inf
+    i, one = np.uint64(0), np.uint64(1)
+    for s in range(out.size):
+        best, last = -np.inf, np.uint64(pair_ptr[s + 1])
+        while i < last:
+            q[i] = reward[i]
+            best = max(best, reward[i])
+            i += one
+        lo = min(lo, best)
+        hi = max(hi, best)
+        out[s] = a * best
     return lo, hi
 
 
@@ -133,12 +138,12 @@ def find_near(pair_ptr, q, reach, pairs, ptr):
 
 
 @kernel
-def copy_rows(rows, n, out):
-    """Copy the rows of the first n of ``out.pairs``, which rise; ``out`` may be the same memory as ``rows``."""
+def copy_rows(rows, pairs, n, out):
+    """Copy the rows of the first n of ``pairs``, which rise; ``out`` may be the same memory as ``rows``."""
     at, one = np.uint64(0), np.uint64(1)
     out.succ_ptr[0] = 0
     for k in range(n):
-        i = np.uint64(out.pairs[k])
+        i = np.uint64(pairs[k])
         j, end = np.uint64(rows.succ_ptr[i]), np.uint64(rows.succ_ptr[i + one])
         out.reward[k] = rows.reward[i]
         while j < end:
@@ -185,36 +190,50 @@ def take_back(y, z, f):
 
 
 @kernel
-def hasten(model, listed, room, x, q, pace, tol, a, budget, left):
-    """Sweep until the bracket over all actions is at most ``tol`` wide, it does not narrow any more, or ``budget`` sweeps are done.
+def new_list(S, n_pairs, n):
+    """Return room for a list of pairs."""
+    return Rows(
+        np.empty(S + 1, np.int64),
+        np.empty(n_pairs + 1, np.int64),
+        np.empty(n, np.uint32),
+        np.empty(n),
+        np.empty(n_pairs),
+    )
 
-    ``room`` is where lists are written, zero at first, and ``listed`` the same memory, read-only; v is ``x[pace.at]``. On success q holds
-    the values of all pairs at v. The last of ``left`` sweeps is one over all actions. Returns (sweeps, what came of it, pace).
+
+@kernel
+def hasten(model, x, q, pace, tol, a, budget, left):
+    """Sweep until the bracket over all actions is at most ``tol`` wide, it does not narrow any more, or the budget is spent.
+
+    v is ``x[pace.at]``. At least ``budget`` sweeps are made, with those over the list that is under way, and at most ``left``, the last
+    one over all actions. On success q holds the values of all pairs at v. Returns (sweeps, what came of it, pace).
     """
-    blank, at, lists, lo, hi, shift, cut, halve, leap, since_all, since_look, since_half = pace
+    blank, at, lo, hi, shift, halve, leap, since_look, since_half = pace
     S, n_pairs, n, outcome = x.shape[1], model.reward.size, 0, GO_ON
-    while n < budget and outcome == GO_ON:
+    few, pairs, some = S + _FEW * (n_pairs - S), np.empty(n_pairs + 1, np.int64), new_list(S, n_pairs, model.succ.size)
+    listed, since_all, cut = False, 0, 0.0
+    while outcome == GO_ON and n < left and (n < budget or listed):
         n += 1
         since_look += 1
         since_half += 1
         v, out = x[at], x[(at + 1) % 3]
-        if lists and since_all < _LONG and n < left:
-            low, high = sweep(listed, v, out, q, a, shift)
+        if listed and since_all < _LONG and n < left:
+            low, high = sweep(some, v, out, q, a, shift)
             since_all += 1
-            lists = high - low > _CLOSE * tol
-            if lists and high - low <= cut and listed.pair_ptr[S] > _SHORT * S:
+            listed = high - low > _CLOSE * tol
+            if listed and high - low <= cut and some.pair_ptr[S] > _SHORT * S:
                 cut = _SHRINK * (high - low)
-                kept = find_near(listed.pair_ptr, q, _REACH * a * (high - low), room.pairs, room.pair_ptr)
-                copy_rows(listed, kept, room)
+                copy_rows(
+                    some, pairs, find_near(some.pair_ptr, q, _REACH * a * (high - low), pairs, some.pair_ptr), some
+                )
         else:
-            ptr = listed.succ_ptr if blank else model.succ_ptr  # no list is written yet: rows without entries
-            low, high = sweep(Rows(model.pair_ptr, ptr, model.succ, model.prob, model.reward), v, out, q, a, shift)
-            blank = False
-            before = hi - lo
+            low, high = first_sweep(model, out, q, a) if blank else sweep(model, v, out, q, a, shift)
+            blank, before = False, hi - lo
             lo, hi = widen(v, low, high)
             if hi - lo <= tol:
                 outcome = CLOSED
                 break
+            listed = False
             if leap != 0.0 and hi - lo > before:
                 take_back(x[(at + 2) % 3], v, leap)
                 leap = 0.0
@@ -224,16 +243,28 @@ def hasten(model, listed, room, x, q, pace, tol, a, budget, left):
                 halve, since_half = hi - lo, 0
             elif since_half > _PATIENCE:
                 outcome = STUCK
-            since_all, cut = 0, _SHRINK * (high - low)
             if n_pairs > S:
-                kept = find_near(model.pair_ptr, q, _REACH * a * (high - low), room.pairs, room.pair_ptr)
-                lists = kept <= S + _FEW * (n_pairs - S)
-                if lists:
-                    copy_rows(model, kept, room)
+                since_all, cut = 0, _SHRINK * (high - low)
+                kept = find_near(model.pair_ptr, q, _REACH * a * (high - low), pairs, some.pair_ptr)
+                listed = kept <= few
+                if listed:
+                    copy_rows(model, pairs, kept, some)
         at = (at + 1) % 3
         shift = a * (low + high) / 2.0
         if since_look >= _EVERY:
             since_look = 0
             leap = extrapolate(x[(at + 1) % 3], x[(at + 2) % 3], x[at])
-            lists = lists and leap == 0.0
-    return n, outcome, Pace(blank, at, lists, lo, hi, shift, cut, halve, leap, since_all, since_look, since_half)
+            listed = listed and leap == 0.0
+    return n, outcome, Pace(blank, at, lo, hi, shift, halve, leap, since_look, since_half)
+
+
+@kernel
+def choose(pair_ptr, q, most, tie, noise, top, pair, at_pair):
+    """Set top to the largest q of each state, pair to the first one that ties with it and at_pair to its q.
+
+    Ties are values within ``tie`` of the spread of all values and within ``most``, or within ``noise`` of the largest.
+    """
+    low, high = best_values(pair_ptr, q, 1.0, top)
+    best_pairs(pair_ptr, q, 1.0, top, max(min(tie * (high - low), most), noise * max(abs(low), abs(high))), pair)
+    for s in range(top.size):
+        at_pair[s] = q[pair[s]]

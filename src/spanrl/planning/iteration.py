@@ -9,9 +9,9 @@ from math import inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.kernels.hasten import CLOSED, GO_ON, Pace, Room, Rows, hasten
+from spanrl.kernels.hasten import CLOSED, GO_ON, Pace, Rows, hasten
 from spanrl.kernels.iterate import bracket, clip, relax
-from spanrl.kernels.layout import PLAIN, Arrays
+from spanrl.kernels.layout import PLAIN
 from spanrl.models.checks import frozen
 from spanrl.planning import threads
 from spanrl.planning.multichain import gain_gap
@@ -103,14 +103,12 @@ class Iteration:
         p, m = self.problem, self.problem.arrays
         if self.plain_only or self.c < inf or m.kind != PLAIN or m.succ.size >= threads.PAYS:
             return
-        model, (room, listed) = Rows(m.pair_ptr, m.succ_ptr, m.succ, m.low, p.reward), _room(m)
+        model = Rows(m.pair_ptr, m.succ_ptr, m.succ, m.low, p.reward)
         x, q, pace, outcome = np.empty((3, p.n_states)), np.empty(p.n_pairs), Pace(not self.v.any()), GO_ON
         x[0] = self.v
         while outcome == GO_ON and not self.over:
             left = self.max_sweeps - self.sweeps
-            n, outcome, pace = hasten(
-                model, listed, room, x, q, pace, self.tol, self._stretch, min(self._budget, left), left
-            )
+            n, outcome, pace = hasten(model, x, q, pace, self.tol, self._stretch, self._budget, left)
             self.sweeps += n
         self.v, self.lo, self.hi = x[pace.at].copy(), pace.lo, pace.hi
         if outcome == CLOSED:
@@ -210,20 +208,3 @@ class Iteration:
         self.at_rounding = self._gamma == 0.0 and self._is_noise()  # with γ the width waits for the other term
         flat = self.width > _HARD_STALL * before and (self._damping < 1.0 or self._fixed or self._gamma > 0.0)
         return self.at_rounding or (flat and self.c == inf and gain_gap(self.problem, self.v) is not None)
-
-
-def _room(m: Arrays) -> tuple[Room, Rows]:
-    """Return room for a list of pairs and their rows, and the same memory read-only: that is how kernels know models."""
-    n_pairs, n = m.succ_ptr.size - 1, m.succ.size
-    room = Room(
-        np.empty(m.pair_ptr.size, dtype=np.int64),
-        np.zeros(n_pairs + 1, dtype=np.int64),
-        np.empty(n, dtype=np.uint32),
-        np.empty(n),
-        np.empty(n_pairs),
-        np.empty(n_pairs + 1, dtype=np.int64),
-    )
-    listed = Rows(*(array.view() for array in room[:5]))
-    for array in listed:
-        array.flags.writeable = False
-    return room, listed

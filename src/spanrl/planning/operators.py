@@ -146,36 +146,41 @@ def decide(
     sense: str = "optimistic",
     tie: float = inf,
     problem: Problem | None = None,
-    best: Choice | None = None,
     who: str = "span_greedy",
 ) -> SpanGreedy:
-    """Compute G_c v. ``problem`` saves laying out the model again, ``best`` a sweep; no tie is wider than ``tie``."""
+    """Compute G_c v. ``problem`` saves laying out the model again; no tie is wider than ``tie``."""
     if policy not in ("mixture", "greedy"):
         raise OptionError(f"{who}: policy must be 'mixture' or 'greedy'; got {policy!r}.")
     bound = checks.span_bound(who, c)
     problem = problem or prepare(model, sense, who)
     vector = checks.vector(who, "v", v, problem.n_states).copy()
-    best = best or problem.best(vector, most=tie)
-    weight, mine = np.zeros(problem.n_states), (problem, best.pair)
-    truncated = np.zeros(problem.n_states, dtype=bool)
-    if bound < inf:
-        ceiling = best.value.min() + bound
-        margin = max(_ROUNDING * float(np.ptp(best.value)), NOISE * float(np.abs(best.value).max()))
-        truncated = best.value > ceiling + margin
+    best = problem.best(vector, most=tie)
+    if bound == inf:
+        return greedy_rule(model, problem, best, vector)
+    ceiling = best.value.min() + bound
+    margin = max(_ROUNDING * float(np.ptp(best.value)), NOISE * float(np.abs(best.value).max()))
+    truncated = best.value > ceiling + margin
     if not truncated.any():
-        rule = _mixed_policy(model, weight, best.pair, best.pair)
-        return SpanGreedy(rule, weight, ~truncated, truncated, best.at_pair, mine, mine, vector)
+        return greedy_rule(model, problem, best, vector)
     lowest = prepare(model, "pessimistic", who)
     least = lowest.best(vector, sign=-1.0, most=tie)
     high, low = best.at_pair, least.at_pair
     feasible = ~truncated | (least.value <= ceiling + margin)
+    weight = np.zeros(problem.n_states)
     if policy == "mixture":
         cut = truncated & feasible & (high > low)
         weight[cut] = np.clip((high[cut] - ceiling) / (high[cut] - low[cut]), 0.0, 1.0)
         weight[~feasible] = 1.0
     value = (1 - weight) * high + weight * low
     rule = _mixed_policy(model, weight, best.pair, least.pair)
-    return SpanGreedy(rule, weight, feasible, truncated, value, mine, (lowest, least.pair), vector)
+    return SpanGreedy(rule, weight, feasible, truncated, value, (problem, best.pair), (lowest, least.pair), vector)
+
+
+def greedy_rule(model: Model, problem: Problem, best: Choice, v: Vector) -> SpanGreedy:
+    """Return the rule that plays the best pairs at v, where nothing is truncated."""
+    weight, truncated, mine = np.zeros(v.size), np.zeros(v.size, dtype=bool), (problem, best.pair)
+    rule = _mixed_policy(model, weight, best.pair, best.pair)
+    return SpanGreedy(rule, weight, ~truncated, truncated, best.at_pair, mine, mine, v)
 
 
 def _mixed_policy(model: Model, weight: Vector, best: NDArray[np.int64], least: NDArray[np.int64]) -> Policy:

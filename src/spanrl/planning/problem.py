@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from spanrl.errors import OptionError
 from spanrl.kernels.backups import backup, pair_values
 from spanrl.kernels.extract import best_pairs, best_values, contenders, count_listed, least_stay, restrict, rows
+from spanrl.kernels.hasten import choose
 from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN, Arrays, new_workspace, shared_workspace, workspace
 from spanrl.kernels.order import rank_states
 from spanrl.models import checks
@@ -81,15 +82,18 @@ class Problem:
 
         Ties are values within 1e-10 of the spread of all values, and within ``most``.
         """
-        return self.choose(self.values(v), sign, most)
-
-    def choose(self, q: Vector, sign: float = 1.0, most: float = np.inf) -> Choice:
-        """Return what :meth:`best` does, from the value [n_pairs] of every pair."""
-        top, pair = np.empty(self.n_states), np.empty(self.n_states, dtype=np.int64)
+        q, top, pair = self.values(v), np.empty(self.n_states), np.empty(self.n_states, dtype=np.int64)
         low, high = best_values(self.arrays.pair_ptr, q, sign, top)
         tie = max(min(TIE * (high - low), most), NOISE * max(abs(low), abs(high)))
         best_pairs(self.arrays.pair_ptr, q, sign, top, tie, pair)
         return Choice(sign * top, pair, q[pair])
+
+    def best_of(self, q: Vector, most: float) -> Choice:
+        """Return what :meth:`best` does, from the value [n_pairs] of every pair."""
+        S = self.n_states
+        choice = Choice(np.empty(S), np.empty(S, dtype=np.int64), np.empty(S))
+        choose(self.arrays.pair_ptr, q, most, TIE, NOISE, *choice)
+        return choice
 
     def contenders(self, v: Vector, reach: float, most: int) -> Problem | None:
         """Return the problem without the actions that cannot be best while v moves by at most ``reach`` in span.

@@ -39,7 +39,7 @@ from spanrl.models.solution import Solution, span
 from spanrl.planning.components import classify
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap
-from spanrl.planning.operators import clip_span, decide
+from spanrl.planning.operators import clip_span, decide, greedy_rule
 from spanrl.planning.policy_iteration import differ, policy_iteration, solves_directly
 from spanrl.planning.problem import Model, Vector, check_model, prepare
 from spanrl.planning.threads import Crew
@@ -233,10 +233,12 @@ def _solution(model: Model, iteration: Iteration, c: float, policy: str, sense: 
     room = max(
         iteration.tol - iteration.width, 0.0
     )  # with ties no wider than this the policy keeps its promise exactly
-    problem, values = iteration.problem, iteration.values
-    best = None if values is None else problem.choose(values, most=room)
-    rule = decide(model, iteration.v, c, policy=policy, sense=sense, tie=room, problem=problem, best=best)
-    bias = iteration.v - iteration.v[iteration.s_ref]
+    problem, v = iteration.problem, iteration.v
+    if iteration.values is None:
+        rule = decide(model, v, c, policy=policy, sense=sense, tie=room, problem=problem)
+    else:
+        rule = greedy_rule(model, problem, problem.best_of(iteration.values, room), v)
+    bias = v - v[iteration.s_ref]
     return Solution(
         policy=rule.policy,
         gain=(iteration.lo + iteration.hi) / 2,
