@@ -193,8 +193,8 @@ def _mixed_policy(model: Model, weight: Vector, best: NDArray[np.int64], least: 
         entries[first + model.action[least]] += weight
     probs.flags.writeable = False
     if isinstance(model, BoundedMDP):
-        return Policy(probs)
-    return Policy(probs, state_names=model.state_names, action_names=model.action_names)
+        return Policy.trusted(probs, None, None)
+    return Policy.trusted(probs, model.state_names, model.action_names)
 
 
 def policy_chain(mdp: MDP, policy: Policy) -> tuple[Any, Vector]:
