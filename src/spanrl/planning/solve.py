@@ -12,6 +12,9 @@ bracket is at most ``tol`` wide; nothing else is a stopping rule, so that warm s
   iteration cycles for ever (App. B.2). Switched on when the bracket stops narrowing.
 * *longer steps*: where every pair stays with probability δ or more, a may be as large as 1/(1−δ)
   (:func:`spanrl.planning.problem.longest_step`); "auto" takes it where δ ≥ 3/4 and there is no span bound.
+* *short lists and extrapolation*: "auto" begins with them on plain models without a span bound and with fewer than 10⁶ transitions; sweeps
+  over the nearly best actions alone, leaps to the end of a slow mode, and sweeps over all actions that test the bracket
+  (:mod:`spanrl.kernels.hasten`). The rest follows where the bracket does not close that way.
 * *fewer actions*: those that cannot be best before the bracket closes are left out, which changes no bit
   (:mod:`spanrl.planning.shortlist`).
 * *modified policy iteration*: freeze the greedy actions, sweep over them alone, then one full sweep with the test. Cheaper by the number
