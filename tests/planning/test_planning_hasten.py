@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from planning_models import garnet, optimal_gains, random_mdp
 
-from spanrl import MDP, bellman, evaluate, make, solve
+from spanrl import MDP, Policy, bellman, evaluate, make, solve
 from spanrl.errors import MultichainError
 from spanrl.planning import threads
 from spanrl.planning.iteration import Iteration
@@ -59,6 +59,7 @@ def test_the_bracket_is_that_of_all_actions_at_the_bias(kind, tol, hastened):
     plain = solve(mdp, tol=tol, method="value-iteration")
     assert low <= plain.gain_bounds[1]
     assert high >= plain.gain_bounds[0]
+    assert Policy(solution.policy.probs) == solution.policy  # it was not checked, and passes
     gains = evaluate(mdp, solution.policy).gain
     assert (gains >= low - 1e-9).all()
     assert (gains <= high + 1e-9).all()
