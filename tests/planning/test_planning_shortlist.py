@@ -47,11 +47,11 @@ def test_a_shorter_list_of_actions_changes_no_bit(kind, span_bound, monkeypatch)
         lists.append(self.problem.n_pairs)
 
     monkeypatch.setattr(shortlist.Shortlist, "update", spy)
-    fast = scopt(model, span_bound)
+    fast = scopt(model, span_bound, method="value-iteration")
     if kind != "knight-quest" and fast.sweeps > 12:
         assert min(lists) < 0.7 * model.n_pairs
     monkeypatch.setattr(shortlist, "_FIRST", 10**9)
-    slow = scopt(model, span_bound)
+    slow = scopt(model, span_bound, method="value-iteration")
     assert fast.bias.tobytes() == slow.bias.tobytes()
     assert (fast.gain_bounds, fast.sweeps, fast.policy) == (slow.gain_bounds, slow.sweeps, slow.policy)
 
@@ -59,7 +59,7 @@ def test_a_shorter_list_of_actions_changes_no_bit(kind, span_bound, monkeypatch)
 def test_a_list_that_v_outruns_is_given_up(monkeypatch):
     """With a reach far too short the list must be made anew again and again, and the bits stay."""
     model = models()["plain"]
-    expected = solve(model)
+    expected = solve(model, method="value-iteration")
     resets = []
     original = shortlist.Shortlist.update
 
@@ -69,7 +69,7 @@ def test_a_list_that_v_outruns_is_given_up(monkeypatch):
 
     monkeypatch.setattr(shortlist.Shortlist, "update", spy)
     monkeypatch.setattr(shortlist, "_SAFETY", 0.05)
-    got = solve(model)
+    got = solve(model, method="value-iteration")
     assert sum(resets) > 1
     assert (got.gain_bounds, got.sweeps) == (expected.gain_bounds, expected.sweeps)
     assert got.bias.tobytes() == expected.bias.tobytes()

@@ -9,8 +9,11 @@ from math import inf, log
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.kernels.hasten import CLOSED, GO_ON, Pace, Rows, hasten
 from spanrl.kernels.iterate import bracket, clip, relax
+from spanrl.kernels.layout import PLAIN
 from spanrl.models.checks import frozen
+from spanrl.planning import threads
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.problem import Problem, Vector, longest_step
 from spanrl.planning.shortlist import Shortlist
@@ -48,6 +51,7 @@ class Iteration:
         self.c, self.tol, self.s_ref, self.max_sweeps = c, tol, s_ref, max_sweeps
         self.lo, self.hi, self.sweeps = -inf, inf, 0
         self.converged = self.at_rounding = self.handed_over = False
+        self.values: Vector | None = None  # of all pairs at v, where they are known
         self._damping, self._fixed = damping or 1.0, damping is not None
         self._stretch = 1.0  # how far beyond Fv a sweep may go
         self._list = Shortlist(problem)
@@ -90,6 +94,25 @@ class Iteration:
                     self.handed_over = True
                     return
             before, look = self.width, 2 * max(look, self.sweeps)
+
+    def hasten(self) -> None:
+        """Iterate with lists of actions and extrapolation where that is possible, until the bracket closes or does not narrow any more.
+
+        Not where the options say how to iterate, with a span bound, for sets, or where threads may share the sweeps.
+        """
+        p, m = self.problem, self.problem.arrays
+        if self.plain_only or self.c < inf or m.kind != PLAIN or m.succ.size >= threads.PAYS:
+            return
+        model = Rows(m.pair_ptr, m.succ_ptr, m.succ, m.low, p.reward)
+        x, q, pace, outcome = np.empty((3, p.n_states)), np.empty(p.n_pairs), Pace(not self.v.any()), GO_ON
+        x[0] = self.v
+        while outcome == GO_ON and not self.over:
+            left = self.max_sweeps - self.sweeps
+            n, outcome, pace = hasten(model, x, q, pace, self.tol, self._stretch, self._budget, left)
+            self.sweeps += n
+        self.v, self.lo, self.hi = x[pace.at].copy(), pace.lo, pace.hi
+        if outcome == CLOSED:
+            self.converged, self.values = True, q
 
     def run_modified(self) -> None:
         """Alternate full sweeps with frozen policies first; iterate plainly where that does not close the bracket."""

@@ -28,7 +28,7 @@ from spanrl.models.bounded import BoundedMDP
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.models.solution import ExtendedChain
-from spanrl.planning.problem import NOISE, Model, Problem, Vector, prepare
+from spanrl.planning.problem import NOISE, Choice, Model, Problem, Vector, prepare
 
 _ROUNDING = 1e-12
 
@@ -155,24 +155,32 @@ def decide(
     problem = problem or prepare(model, sense, who)
     vector = checks.vector(who, "v", v, problem.n_states).copy()
     best = problem.best(vector, most=tie)
+    if bound == inf:
+        return greedy_rule(model, problem, best, vector)
     ceiling = best.value.min() + bound
     margin = max(_ROUNDING * float(np.ptp(best.value)), NOISE * float(np.abs(best.value).max()))
     truncated = best.value > ceiling + margin
-    weight, mine = np.zeros(problem.n_states), (problem, best.pair)
     if not truncated.any():
-        rule = _mixed_policy(model, weight, best.pair, best.pair)
-        return SpanGreedy(rule, weight, ~truncated, truncated, best.at_pair, mine, mine, vector)
+        return greedy_rule(model, problem, best, vector)
     lowest = prepare(model, "pessimistic", who)
     least = lowest.best(vector, sign=-1.0, most=tie)
     high, low = best.at_pair, least.at_pair
     feasible = ~truncated | (least.value <= ceiling + margin)
+    weight = np.zeros(problem.n_states)
     if policy == "mixture":
         cut = truncated & feasible & (high > low)
         weight[cut] = np.clip((high[cut] - ceiling) / (high[cut] - low[cut]), 0.0, 1.0)
         weight[~feasible] = 1.0
     value = (1 - weight) * high + weight * low
     rule = _mixed_policy(model, weight, best.pair, least.pair)
-    return SpanGreedy(rule, weight, feasible, truncated, value, mine, (lowest, least.pair), vector)
+    return SpanGreedy(rule, weight, feasible, truncated, value, (problem, best.pair), (lowest, least.pair), vector)
+
+
+def greedy_rule(model: Model, problem: Problem, best: Choice, v: Vector) -> SpanGreedy:
+    """Return the rule that plays the best pairs at v, where nothing is truncated."""
+    weight, truncated, mine = np.zeros(v.size), np.zeros(v.size, dtype=bool), (problem, best.pair)
+    rule = _mixed_policy(model, weight, best.pair, best.pair)
+    return SpanGreedy(rule, weight, ~truncated, truncated, best.at_pair, mine, mine, v)
 
 
 def _mixed_policy(model: Model, weight: Vector, best: NDArray[np.int64], least: NDArray[np.int64]) -> Policy:
@@ -185,8 +193,8 @@ def _mixed_policy(model: Model, weight: Vector, best: NDArray[np.int64], least: 
         entries[first + model.action[least]] += weight
     probs.flags.writeable = False
     if isinstance(model, BoundedMDP):
-        return Policy(probs)
-    return Policy(probs, state_names=model.state_names, action_names=model.action_names)
+        return Policy.trusted(probs, None, None)
+    return Policy.trusted(probs, model.state_names, model.action_names)
 
 
 def policy_chain(mdp: MDP, policy: Policy) -> tuple[Any, Vector]:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from spanrl.errors import OptionError
 from spanrl.kernels.backups import backup, pair_values
 from spanrl.kernels.extract import best_pairs, best_values, contenders, count_listed, least_stay, restrict, rows
-from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN, Arrays, shared_workspace, workspace
+from spanrl.kernels.hasten import choose
+from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN, Arrays, new_workspace, shared_workspace, workspace
 from spanrl.kernels.order import rank_states
 from spanrl.models import checks
 from spanrl.models.bounded import BoundedMDP
@@ -34,6 +35,7 @@ _MUCH_STAY = 0.75  # below, steps would be less than four times as long, and wha
 _LONGEST = 1e3  # longer steps would cost digits where v grows for ever
 
 _EMPTY = frozen(np.empty(0), np.float64)
+_NO_WORKSPACE = new_workspace(0, 0, 0)  # plain models write to none
 
 
 class Choice(NamedTuple):
@@ -85,6 +87,13 @@ class Problem:
         tie = max(min(TIE * (high - low), most), NOISE * max(abs(low), abs(high)))
         best_pairs(self.arrays.pair_ptr, q, sign, top, tie, pair)
         return Choice(sign * top, pair, q[pair])
+
+    def best_of(self, q: Vector, most: float) -> Choice:
+        """Return what :meth:`best` does, from the value [n_pairs] of every pair."""
+        S = self.n_states
+        choice = Choice(np.empty(S), np.empty(S, dtype=np.int64), np.empty(S))
+        choose(self.arrays.pair_ptr, q, most, TIE, NOISE, *choice)
+        return choice
 
     def contenders(self, v: Vector, reach: float, most: int) -> Problem | None:
         """Return the problem without the actions that cannot be best while v moves by at most ``reach`` in span.
@@ -169,7 +178,7 @@ def prepare(model: Model, sense: str = "optimistic", who: str = "solve") -> Prob
     sign = 1.0 if sense == "optimistic" else -1.0
     if isinstance(model, MDP):
         arrays = Arrays(PLAIN, model.pair_ptr, model.succ_ptr, model.succ, model.prob, _EMPTY, _EMPTY, _EMPTY)
-        return Problem(arrays, model.reward, 1.0, workspace(arrays))
+        return Problem(arrays, model.reward, 1.0, _NO_WORKSPACE)
     arrays = _ball_arrays(model) if model.is_ball else _box_arrays(model)
     return Problem(arrays, model.r_high if sign > 0 else model.r_low, sign, workspace(arrays))
 

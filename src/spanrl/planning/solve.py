@@ -12,6 +12,9 @@ bracket is at most ``tol`` wide; nothing else is a stopping rule, so that warm s
   iteration cycles for ever (App. B.2). Switched on when the bracket stops narrowing.
 * *longer steps*: where every pair stays with probability δ or more, a may be as large as 1/(1−δ)
   (:func:`spanrl.planning.problem.longest_step`); "auto" takes it where δ ≥ 3/4 and there is no span bound.
+* *short lists and extrapolation*: "auto" begins with them on plain models without a span bound and with fewer than 10⁶ transitions; sweeps
+  over the nearly best actions alone, leaps to the end of a slow mode, and sweeps over all actions that test the bracket
+  (:mod:`spanrl.kernels.hasten`). The rest follows where the bracket does not close that way.
 * *fewer actions*: those that cannot be best before the bracket closes are left out, which changes no bit
   (:mod:`spanrl.planning.shortlist`).
 * *modified policy iteration*: freeze the greedy actions, sweep over them alone, then one full sweep with the test. Cheaper by the number
@@ -39,7 +42,7 @@ from spanrl.models.solution import Solution, span
 from spanrl.planning.components import classify
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap
-from spanrl.planning.operators import clip_span, decide
+from spanrl.planning.operators import clip_span, decide, greedy_rule
 from spanrl.planning.policy_iteration import differ, policy_iteration, solves_directly
 from spanrl.planning.problem import Model, Vector, check_model, prepare
 from spanrl.planning.threads import Crew
@@ -146,6 +149,7 @@ def _run(model: Model, iteration: Iteration, method: str, v: Vector | None) -> V
     auto, gains = method == "auto", None
     if auto:
         iteration.overrelax()
+        iteration.hasten()
     iteration.run(
         adapt=auto,
         may_hand_over=lambda: auto and iteration.c == inf and isinstance(model, MDP) and solves_directly(model),
@@ -232,8 +236,12 @@ def _solution(model: Model, iteration: Iteration, c: float, policy: str, sense: 
     room = max(
         iteration.tol - iteration.width, 0.0
     )  # with ties no wider than this the policy keeps its promise exactly
-    rule = decide(model, iteration.v, c, policy=policy, sense=sense, tie=room, problem=iteration.problem)
-    bias = iteration.v - iteration.v[iteration.s_ref]
+    problem, v = iteration.problem, iteration.v
+    if iteration.values is None:
+        rule = decide(model, v, c, policy=policy, sense=sense, tie=room, problem=problem)
+    else:
+        rule = greedy_rule(model, problem, problem.best_of(iteration.values, room), v)
+    bias = v - v[iteration.s_ref]
     return Solution(
         policy=rule.policy,
         gain=(iteration.lo + iteration.hi) / 2,
