@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanrl.kernels.extract import best_pairs, best_values
-from spanrl.kernels.jit import kernel
+from spanrl.kernels.jit import allocating, kernel
 
 # The numbers below are rules of thumb; none of them touches the certificate.
 _REACH = 0.6  # of a step: actions this far behind the best are kept
@@ -189,7 +189,7 @@ def take_back(y, z, f):
         z[s] = (z[s] + f * y[s]) / (1.0 + f)
 
 
-@kernel
+@allocating
 def new_list(S, n_pairs, n):
     """Return room for a list of pairs."""
     return Rows(
@@ -201,7 +201,7 @@ def new_list(S, n_pairs, n):
     )
 
 
-@kernel
+@allocating
 def hasten(model, x, q, pace, tol, a, budget, left):
     """Sweep until the bracket over all actions is at most ``tol`` wide, it does not narrow any more, or the budget is spent.
 
