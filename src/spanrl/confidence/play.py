@@ -36,6 +36,7 @@ def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times,
     where, sums, batch, records, marks = stage.where, stage.sums, stage.batch, stage.records, stage.marks
     clock = desk.clock
     begun, last = now(desk.moment), where[T] + steps
+    start = begun
     where[RECORDED] = where[MARKED] = 0
     while True:
         if where[PLANNING] == TO_BEGIN:
@@ -50,17 +51,15 @@ def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times,
             records[k, 0], records[k, 1], records[k, 2] = t, lo, hi
             records[k, 3], records[k, 4], records[k, 5] = span, desk.progress[0], mixes
             where[PLANNING], where[MIXES], where[RECORDED] = DONE, mixes, k + 1
-            if k + 1 == records.shape[0] or now(desk.moment) - begun > _PAUSE:
+            start = now(desk.moment)
+            if k + 1 == records.shape[0] or start - begun > _PAUSE:
                 return
-        start = now(desk.moment)
         done, state, over = interact(
             sampler, choice.pairs, choice.weight, where[MIXES] != 0, choice.left, stage.tally, stage.words,
             stage.agent_words, where[STATE], min(last, times[where[MARKED]]) - where[T],
         )  # fmt: skip
         where[T] += done
         where[STATE] = state
-        end = now(desk.moment)
-        clock[SAMPLING] += end - start
         if not over:
             paid, expected = add_up(sampler.out_ptr, sampler.reward, mean, choice.pairs, stage.tally)
             sums[2], sums[3] = sums[0] + paid, sums[1] + expected
@@ -69,8 +68,11 @@ def play(sampler, mean, desk, rule, seen, goal, from_bias, choice, stage, times,
                 marks[k, 0], marks[k, 1], marks[k, 2] = sums[2], sums[3], where[RECORDED]
                 where[MARKED] = k + 1
             if where[MARKED] == times.size or where[T] == last:
+                clock[SAMPLING] += now(desk.moment) - start
                 return
             continue
+        end = now(desk.moment)
+        clock[SAMPLING] += end - start
         paid, expected, n = harvest(
             sampler.out_ptr, sampler.reward, sampler.succ, mean, choice.pairs, choice.left, seen.n, stage.tally, batch
         )

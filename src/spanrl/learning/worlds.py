@@ -48,7 +48,7 @@ class TableWorld:
     def __init__(self, env: Env) -> None:
         """Take the environment."""
         self.env, self.id, self.mdp = env, env.info.id, env.mdp
-        self._rng = np.random.default_rng(0)
+        self._rng: np.random.Generator  # since the first reset
 
     def info(self, horizon: int) -> ProblemInfo:
         """Return what an agent is told."""
