@@ -120,3 +120,18 @@ def test_a_warm_start_is_certified_at_once():
     warm = solve(mdp, tol=1e-9, v_init=cold.bias)
     assert warm.sweeps == 1
     assert warm.policy == cold.policy
+
+
+def test_a_solve_that_is_cut_off_tells_of_what_it_returns():
+    """The policy pays at least the lower end of the bracket, wherever sweeps end: also just after a leap, or one that was taken back."""
+    e, d = 1e-7, 3.0359277177299385e-09
+    P = [[[1 - e, e], [1.0, 0.0], [1 - e, e]], [[d, 1 - d], [0.0, 1.0], [e, 1 - e]]]
+    reward = [
+        [0.20410693099089938, 0.3757487497427745, 0.2067249297934024],
+        [0.6683974177457588, 0.5806272772691092, 0.47158438577265827],
+    ]
+    mdp = MDP.from_dense(P, reward)
+    for most in range(1, 60):
+        found = solve(mdp, tol=1e-8, max_sweeps=most, on_fail="return")
+        assert not found.converged
+        assert evaluate(mdp, found.policy).gain.min() >= found.gain_bounds[0] - 1e-8, most

@@ -12,6 +12,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+INNER = "inner"  # the folder within of kernels that other kernels call
+
 
 @cache
 def kernel_digest() -> str:
@@ -40,10 +42,11 @@ def cache_dir() -> Path | None:
     try:
         base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         folder = Path(base) / "spanrl" / f"kernels-{kernel_digest()}"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for part in (folder, folder / INNER):
+            part.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # RuntimeError: there is no home
         return None
-    return folder if os.access(folder, os.W_OK) else None
+    return folder if all(os.access(part, os.W_OK) for part in (folder, folder / INNER)) else None
 
 
 def mark_compiled(task: str) -> None:

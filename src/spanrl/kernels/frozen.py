@@ -25,9 +25,7 @@ class Frozen(NamedTuple):
     """
 
     state: Any  # int64 [S]     the state of each row
-    pair: (
-        Any  # int64 [S]      the pair i that is frozen there; −2 − i where its row depends on the values; −1: none yet
-    )
+    pair: Any  # int64 [S]      the pair i frozen there; −2 − i where its row depends on the values; −1: none yet
     ptr: Any  # int64 [S+1]     where the row begins
     succ: Any  # uint32 [n]
     coef: Any  # float64 [n]
@@ -36,9 +34,7 @@ class Frozen(NamedTuple):
     part: Any  # float64 [S]
     stop: Any  # int64 [S]
     at: Any  # int64 [S]
-    listed: (
-        Any  # int64 [1]    how many successors there were when the rows were given their places: they only become more
-    )
+    listed: Any  # int64 [1]    how many successors were listed when the rows got their places; there are only ever more
 
 
 def new_frozen(n_states: int, n_listed: int) -> Frozen:

@@ -27,9 +27,10 @@ _SHRINK = 0.1  # the bracket narrows by this much before a list is cut again
 _CLOSE = 0.9  # of tol: the bracket of a list that is worth a sweep over all actions
 _LONG = 24  # sweeps over a list before all actions are looked at again
 _EVERY = 8  # sweeps between two looks at the steps
-_LEAST, _MOST = 0.5, 0.999999  # |λ| and λ of modes that are extrapolated
+_LEAST, _MOST = 0.5, 0.999999  # |λ| and λ of modes that are extrapolated; λ ≥ −1
 _CLEAN = 0.25  # of the last step: what extrapolation may leave
 _PATIENCE = 100  # sweeps in which the bracket must halve
+_IDLE, _STILL = 30, 0.99  # sweeps in which it must become narrower than that
 _ROUNDING = 1.8e-15  # eight units in the last place of the largest value
 
 GO_ON, CLOSED, STUCK = 0, 1, 2
@@ -54,6 +55,7 @@ class Pace(NamedTuple):
     hi: float = inf
     shift: float = 0.0
     halve: float = inf  # width of which the bracket must get to a half
+    near: float = 0.0  # the width at the last sweep over all actions, where a list is to be made from it
     leap: float = 0.0  # how many times the last step was added to v by extrapolation, before this sweep
     since_look: int = 0  # sweeps since steps were looked at
     since_half: int = 0  # sweeps since the bracket got to a half
@@ -107,7 +109,7 @@ def first_sweep(rows, out, q, a):
 
 @kernel
 def widen(v, lo, hi):
-    """Return (lo, hi), widened by what rounding may have taken from Lv and Lv − v."""
+    """Return (lo, hi), widened by eight units in the last place of the largest value, for what rounding has taken from Lv and Lv − v."""
     size = 0.0
     for s in range(v.size):
         size = max(size, abs(v[s]))
@@ -166,7 +168,7 @@ def extrapolate(x, y, z):
         products += d * e
     squares -= sum_1 * sum_1 / S
     mode = (products - sum_1 * sum_2 / S) / squares if squares > 0.0 else 0.0
-    if not (abs(mode) >= _LEAST and mode <= _MOST):
+    if not (abs(mode) >= _LEAST and -1.0 <= mode <= _MOST):
         return 0.0
     f = mode / (1.0 - mode)
     rest_low, rest_high, low, high = np.inf, -np.inf, np.inf, -np.inf
@@ -206,13 +208,19 @@ def hasten(model, x, q, pace, tol, a, budget, left):
     """Sweep until the bracket over all actions is at most ``tol`` wide, it does not narrow any more, or the budget is spent.
 
     v is ``x[pace.at]``. At least ``budget`` sweeps are made, with those over the list that is under way, and at most ``left``, the last
-    one over all actions. On success q holds the values of all pairs at v. Returns (sweeps, what came of it, pace).
+    one over all actions. On success q holds the values of all pairs at v. Returns (sweeps, what came of it, pace). Where the budget ends
+    does not matter: lists are made from q at the beginning of the sweep that needs them.
     """
-    blank, at, lo, hi, shift, halve, leap, since_look, since_half = pace
+    blank, at, lo, hi, shift, halve, near, leap, since_look, since_half = pace
     S, n_pairs, n, outcome = x.shape[1], model.reward.size, 0, GO_ON
     few, pairs, some = S + _FEW * (n_pairs - S), np.empty(n_pairs + 1, np.int64), new_list(S, n_pairs, model.succ.size)
     listed, since_all, cut = False, 0, 0.0
     while outcome == GO_ON and n < left and (n < budget or listed):
+        if near > 0.0:
+            kept = find_near(model.pair_ptr, q, _REACH * a * near, pairs, some.pair_ptr)
+            listed, since_all, cut, near = kept <= few, 0, _SHRINK * near, 0.0
+            if listed:
+                copy_rows(model, pairs, kept, some)
         n += 1
         since_look += 1
         since_half += 1
@@ -241,21 +249,17 @@ def hasten(model, x, q, pace, tol, a, budget, left):
             leap = 0.0
             if hi - lo <= halve / 2.0:
                 halve, since_half = hi - lo, 0
-            elif since_half > _PATIENCE:
+            elif since_half > _PATIENCE or (since_half > _IDLE and hi - lo > _STILL * halve):
                 outcome = STUCK
-            if n_pairs > S:
-                since_all, cut = 0, _SHRINK * (high - low)
-                kept = find_near(model.pair_ptr, q, _REACH * a * (high - low), pairs, some.pair_ptr)
-                listed = kept <= few
-                if listed:
-                    copy_rows(model, pairs, kept, some)
+            near = high - low if n_pairs > S else 0.0
         at = (at + 1) % 3
         shift = a * (low + high) / 2.0
-        if since_look >= _EVERY:
+        if since_look >= _EVERY and outcome == GO_ON and n + 1 < left:  # a leap is looked at, and taken back if need be
             since_look = 0
             leap = extrapolate(x[(at + 1) % 3], x[(at + 2) % 3], x[at])
-            listed = listed and leap == 0.0
-    return n, outcome, Pace(blank, at, lo, hi, shift, halve, leap, since_look, since_half)
+            if leap != 0.0:
+                listed, near = False, 0.0
+    return n, outcome, Pace(blank, at, lo, hi, shift, halve, near, leap, since_look, since_half)
 
 
 @kernel

@@ -16,7 +16,7 @@ from functools import update_wrapper
 from threading import RLock, local
 from typing import Any, ClassVar
 
-from spanrl.kernels.cache import cache_dir
+from spanrl.kernels.cache import INNER, cache_dir
 
 _LOCK = RLock()
 _HERE = local()  # whether kernels run as plain Python in this thread
@@ -138,7 +138,7 @@ def _decorated(function: Callable[..., Any], *, allocates: bool, inner: bool) ->
     config: Any = numba.config
     before = config.CACHE_DIR
     if folder is not None:
-        config.CACHE_DIR = str(folder / "inner" if inner else folder)
+        config.CACHE_DIR = str(folder / INNER if inner else folder)
     try:
         return numba.njit(**options)(function)
     finally:

@@ -53,6 +53,7 @@ class Iteration:
         self.converged = self.at_rounding = self.handed_over = False
         self.values: Vector | None = None  # of all pairs at v, where they are known
         self._damping, self._fixed = damping or 1.0, damping is not None
+        self._hastened = 0  # sweeps with short lists and extrapolation
         self._stretch = 1.0  # how far beyond Fv a sweep may go
         self._list = Shortlist(problem)
         self._gamma, self._extra = gamma or 0.0, -1.0 if gamma else 0.0
@@ -80,9 +81,9 @@ class Iteration:
         With ``adapt`` slow mixing is met with frozen policies; a model that would take very long is left to a direct method where
         ``may_hand_over`` allows it, and ``handed_over`` says so.
         """
-        look, before = self.sweeps + _FIRST_LOOK, inf
+        look, before = self._done + _FIRST_LOOK, inf
         while not self.over:
-            self._sweep_to(min(look, self.max_sweeps))
+            self._sweep_to(min(self._hastened + look, self.max_sweeps))
             if before < inf and not self.over and self._hopeless(before):
                 return
             if before < inf and self._gamma == 0.0 and not self.over:
@@ -93,7 +94,12 @@ class Iteration:
                 elif not self._dampen(before) and predicted > _HAND_OVER and may_hand_over():
                     self.handed_over = True
                     return
-            before, look = self.width, 2 * max(look, self.sweeps)
+            before, look = self.width, 2 * max(look, self._done)
+
+    @property
+    def _done(self) -> int:
+        """The sweeps since short lists and extrapolation were given up."""
+        return self.sweeps - self._hastened
 
     def hasten(self) -> None:
         """Iterate with lists of actions and extrapolation where that is possible, until the bracket closes or does not narrow any more.
@@ -110,6 +116,7 @@ class Iteration:
             left = self.max_sweeps - self.sweeps
             n, outcome, pace = hasten(model, x, q, pace, self.tol, self._stretch, self._budget, left)
             self.sweeps += n
+            self._hastened += n
         self.v, self.lo, self.hi = x[pace.at].copy(), pace.lo, pace.hi
         if outcome == CLOSED:
             self.converged, self.values = True, q
