@@ -44,7 +44,7 @@ def learn(
         check_free(out)
     if plot:
         _check_figure(plot)
-    with compiling("learn", 45):
+    with compiling("learn", 30):
         result = run_agent(world, chosen, horizon=steps, seed=whole_seed, points=per_decade, progress=on_terminal())
     if out:
         result.save(out)

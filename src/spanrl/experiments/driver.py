@@ -225,7 +225,7 @@ class Driver:
         under_way = sum(horizon - t for t, horizon in tally.running.values())
         tally.steps_left = under_way + len(self._queue) * self._spec.horizon
         compiling = self._queue and self._engine.slots == 0
-        tally.note = "compiling for first use, about 45 seconds, once …" if compiling else ""
+        tally.note = "compiling for first use, about 30 seconds, once …" if compiling else ""
         tally.tick()
         self._display.update(tally)
 

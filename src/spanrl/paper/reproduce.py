@@ -95,7 +95,7 @@ def reproduce(
         told = Told(show)
         stack.callback(told.end)
         if not is_compiled("reproduce"):
-            told.say("compiling for first use, about a minute, once …")
+            told.say("compiling for first use, about half a minute, once …")
         asked = [claim.id for claim in claims if claim.experiment is None]
         _check(folder, asked if only else [*asked, SLIPS], count, told)
         if not only:
