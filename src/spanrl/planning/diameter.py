@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spanrl.errors import SpanrlError
 from spanrl.kernels.chains import hitting_times, pair_times, pairs_toward
 from spanrl.models.mdp import MDP
-from spanrl.planning.chain import transient_solution
+from spanrl.planning.direct import Direct
 from spanrl.planning.problem import Problem, Vector, prepare
 
 Reverse = tuple[NDArray[np.int64], NDArray[np.int64]]

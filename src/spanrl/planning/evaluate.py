@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from spanrl.errors import ModelError
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
@@ -24,5 +26,6 @@ def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
     """
     if not isinstance(mdp, MDP):
         raise ModelError(f"evaluate: the model must be an MDP; got {type(mdp).__name__}.{mdp_hint(mdp)}")
-    gain, bias = chain_gain_bias(*policy_chain(mdp, policy))
-    return Evaluation(gain, bias, span(bias))
+    value = chain_gain_bias(*policy_chain(mdp, policy))
+    bias = value.bias.astype(np.float64)
+    return Evaluation(value.gain.astype(np.float64), bias, span(bias))

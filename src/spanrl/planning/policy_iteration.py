@@ -6,8 +6,9 @@ keep the old action where it is still a maximiser. Ends after finitely many poli
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,10 @@ from spanrl.errors import SpanrlError
 from spanrl.models.checks import frozen
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
+from spanrl.models.solution import span
 from spanrl.planning.banded import band_order
-from spanrl.planning.chain import chain_gain_bias
+from spanrl.planning.chain import BIAS_ACCURACY, GAIN_ACCURACY, ChainValue, chain_gain_bias, is_accurate, refined
+from spanrl.planning.exact import optimal_pairs
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.problem import Problem, Vector, prepare
 
@@ -29,8 +32,7 @@ _IMPROVES = 1e-9  # in units of the spread of the rewards; rounding of the evalu
 _FEW_STATES = 1000
 
 
-@dataclass(frozen=True, eq=False)
-class OptimalPolicy:
+class OptimalPolicy(NamedTuple):
     """A policy that is optimal from every state, with its gain [S] and bias [S]."""
 
     policy: Policy
@@ -60,7 +62,8 @@ def policy_iteration(mdp: MDP, v: Vector | None = None) -> OptimalPolicy:
     """Return an optimal policy with its gain and bias; the optimal gain may differ between states.
 
     The first policy is greedy at v, by default after some sweeps of value iteration: a policy far from the optimum can have a bias
-    so large that rounding hides every improvement.
+    so large that rounding hides every improvement. Where double precision cannot tell whether the last one is optimal, decimals do.
+    Raises SpanrlError where neither can.
     """
     shift = float(mdp.reward.min() / 2 + mdp.reward.max() / 2)  # a large constant in the rewards would eat the digits
     centred = replace(prepare(mdp), reward=frozen(mdp.reward - shift, np.float64))
@@ -70,16 +73,45 @@ def policy_iteration(mdp: MDP, v: Vector | None = None) -> OptimalPolicy:
         sweeps = min(_WARM_SWEEPS, max(200, _WARM_ENTRIES // mdp.succ.size))
         Iteration(centred, v, inf, _WARM_TOL * scale, 0, None, None, sweeps).run(adapt=False)
     pairs = centred.best(v, most=_WARM_TOL * scale).pair
+    try:
+        pairs, value = _iterate(mdp, centred, pairs, scale)
+        decided = _is_optimal(mdp, centred, value, scale)
+        if not decided:
+            value = refined(*centred.chain(pairs, v))
+            decided = is_accurate(value, centred.reward) and _is_optimal(mdp, centred, value, scale)
+    except SpanrlError:
+        decided = False
+    if not decided:
+        pairs, value = optimal_pairs(mdp, centred, pairs)
+        shift = 0.0
+    return OptimalPolicy(_policy(mdp, pairs), (value.gain + shift).astype(np.float64), value.bias.astype(np.float64))
+
+
+def _iterate(mdp: MDP, problem: Problem, pairs: NDArray[np.int64], scale: float) -> tuple[NDArray[np.int64], ChainValue]:
+    """Return the policy that nothing improves, in double precision, and its value."""
     for _ in range(_MAX_POLICIES):
-        gain, bias = chain_gain_bias(*centred.chain(pairs, v))
-        improved = _improve(mdp, centred, pairs, gain, bias, scale)
+        value = chain_gain_bias(*problem.chain(pairs, np.zeros(mdp.n_states)))
+        improved = _improve(mdp, problem, pairs, value.gain, value.bias, scale)
         if np.array_equal(improved, pairs):
-            return OptimalPolicy(_policy(mdp, pairs), gain + shift, bias)
+            return pairs, value
         pairs = improved
-    raise SpanrlError(
-        f"policy iteration: no end after {_MAX_POLICIES} policies; the model is too ill-conditioned. "
-        "Use method='value-iteration'."
-    )
+    raise SpanrlError(f"policy iteration: no end after {_MAX_POLICIES} policies.")
+
+
+def _is_optimal(mdp: MDP, problem: Problem, value: ChainValue, scale: float) -> bool:
+    """Tell whether no action that keeps the gain is better by more than what may change gain or bias beyond the accuracy promised."""
+    pair = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.succ_ptr))
+    state = mdp.pair_state[pair]
+    change, noise = _gain_change(mdp, pair, value.gain, scale)
+    move = np.where(mdp.succ == state, 0.0, mdp.prob)
+    there, here, gain = value.bias[mdp.succ], value.bias[state], value.gain[mdp.pair_state]
+    rise = np.add.reduceat(move * (there - here), mdp.succ_ptr[:-1])
+    size = np.add.reduceat(move * (np.abs(there) + np.abs(here)), mdp.succ_ptr[:-1])
+    rounding = np.finfo(value.bias.dtype).eps / 2 * (np.diff(mdp.succ_ptr) + 4)
+    advantage = problem.reward - gain + rise + rounding * (np.abs(problem.reward) + np.abs(gain) + size)
+    undecided = float(np.where(change >= -noise, advantage, 0.0).max())
+    good = undecided + value.gain_error <= GAIN_ACCURACY * scale
+    return good and undecided * value.time <= BIAS_ACCURACY * max(scale, span(value.bias))
 
 
 def _improve(
@@ -89,18 +121,22 @@ def _improve(
 
     A pair is better by the gain where Σ p(x)(g(x) − g(s)) > 0, judged against its own terms: the chance of a better class may be tiny.
     """
-    state = mdp.pair_state
     pair = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.succ_ptr))
-    rise = gain[mdp.succ] - gain[state[pair]]
-    rise[np.abs(rise) <= _IMPROVES * scale] = 0.0
-    change = np.bincount(pair, mdp.prob * rise, mdp.n_pairs).astype(np.float64)
-    noise = _IMPROVES * np.bincount(pair, mdp.prob * np.abs(rise), mdp.n_pairs)
+    change, noise = _gain_change(mdp, pair, gain, scale)
     if (change > noise).any():
         top, first = _best(mdp, change)
         return np.where(top > noise[first], first, pairs)
-    value = np.where(change >= -noise, problem.values(bias), -np.inf)
+    value = np.where(change >= -noise, problem.values(bias.astype(np.float64)), -np.inf)
     top, first = _best(mdp, value)
     return np.where(value[pairs] >= top - _IMPROVES * max(scale, 1e-3 * float(np.ptp(bias))), pairs, first)
+
+
+def _gain_change(mdp: MDP, pair: NDArray[np.int64], gain: Vector, scale: float) -> tuple[Vector, Vector]:
+    """Return Σ p(x)(g(x) − g(s)) of every pair, and what of it may be rounding."""
+    rise = gain[mdp.succ] - gain[mdp.pair_state[pair]]
+    rise[np.abs(rise) <= _IMPROVES * scale] = 0.0
+    change = np.bincount(pair, (mdp.prob * rise).astype(np.float64), mdp.n_pairs)
+    return change, _IMPROVES * np.bincount(pair, (mdp.prob * np.abs(rise)).astype(np.float64), mdp.n_pairs)
 
 
 def _best(mdp: MDP, value: Vector) -> tuple[Vector, NDArray[np.int64]]:
