@@ -11,7 +11,9 @@ from spanrl.models.mdp import MDP
 from spanrl.models.solution import Analysis, span
 from spanrl.planning.components import classify
 from spanrl.planning.diameter import diameter as compute_diameter
-from spanrl.planning.policy_iteration import OptimalPolicy, differ, policy_iteration, solves_directly, unit
+from spanrl.planning.direct import DIRECT, check_links
+from spanrl.planning.operators import policy_chain
+from spanrl.planning.policy_iteration import OptimalPolicy, accurate_optimum, differ, solves_directly, unit
 from spanrl.planning.problem import mdp_hint
 from spanrl.planning.solve import solve
 
@@ -26,12 +28,13 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
 
     Args:
         mdp: the model.
-        diameter: "auto" computes it for up to 600 states (infinity costs nothing); True always, with one shortest-path problem a state;
-            False never.
+        diameter: "auto" computes it for up to 600 states (infinity costs nothing), unless it is too long to be computed accurately; True
+            always, with one shortest-path problem per state; False never.
         progress: show a bar on standard error while the diameter is computed.
 
-    Models of up to 1000 states, and larger ones with a narrow band, are solved exactly by policy iteration, others by ``solve``
-    to 1e-9 of the rewards' spread. Where several optimal policies have different recurrent classes h* is not unique: it is then one
+    Models of up to 1000 states, and larger ones with a narrow band, are solved by policy iteration: the gain to 1e-9 of the rewards'
+    spread, the bias to 1e-8 of its span (or of that spread); others by ``solve``, the gain to 1e-9 of the spread. The diameter is right to
+    1e-9 of itself (1e-6 on large models). Where that is out of reach, SpanrlError is raised. Where several optimal policies have different recurrent classes h* is not unique: it is then one
     of the solutions of the optimality equation.
 
     >>> import spanrl
@@ -47,6 +50,7 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
     optimum = _exactly(mdp, kind) if kind == "multichain" or solves_directly(mdp) else None
     if optimum is None:
         solution = solve(mdp, tol=_TOL * unit(mdp.reward))
+        check_links(policy_chain(mdp, solution.policy)[0], np.zeros(mdp.n_states))
         optimum = OptimalPolicy(solution.policy, np.full(mdp.n_states, solution.gain), solution.bias)
     gains, bias, policy = optimum.gain, optimum.bias, optimum.policy
     gain = None if kind == "multichain" else float(gains.mean())
@@ -66,11 +70,11 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
 
 
 def _exactly(mdp: MDP, kind: str) -> OptimalPolicy | None:
-    """Return what policy iteration finds; None where the model is too ill-conditioned for it and the solver may know better."""
+    """Return what policy iteration finds; None where the model is too large for more digits and the solver may know better."""
     try:
-        optimum = policy_iteration(mdp)
+        optimum = accurate_optimum(mdp)
     except SpanrlError:
-        if kind == "multichain":
+        if kind == "multichain" or mdp.n_states <= DIRECT:
             raise
         return None
     return None if kind != "multichain" and differ(optimum.gain, mdp.reward) else optimum
@@ -83,4 +87,9 @@ def _diameter(mdp: MDP, kind: str, wanted: str | bool, progress: bool) -> float 
         return inf
     if wanted == "auto" and mdp.n_states > AUTO_DIAMETER:
         return None
-    return compute_diameter(mdp, progress=progress)
+    try:
+        return compute_diameter(mdp, progress=progress)
+    except SpanrlError:
+        if wanted == "auto":
+            return None
+        raise

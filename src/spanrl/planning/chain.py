@@ -122,6 +122,7 @@ def _in_decimals(digits: int, P: Any, r: Vector) -> ChainValue:
     return value._replace(gain=value.gain.astype(np.float64), bias=value.bias.astype(np.float64))
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the bounds on the error tell
 def solve_chain(way: Way, P: Any, r: Vector) -> ChainValue:
     """Return gain and bias of the chain by one way, in its numbers."""
     S = r.size

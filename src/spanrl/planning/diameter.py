@@ -2,12 +2,15 @@
 
 For each target the least times τ solve τ(s) = min_a [1 + Σ_x p(x|s,a) τ(x)], τ(target) = 0. A pair is judged by the time until it
 leaves s, (1 + Σ_{x≠s} p(x)τ(x)) / Σ_{x≠s} p(x), so that a large p(s) costs no digits. Gauss–Seidel sweeps with chosen pairs end with a
-certificate; where they take too long, policy iteration with a direct solution ends with a policy that nothing improves.
+certificate: with residuals of at most ε, τ/(1+ε) ≤ τ* ≤ τ/(1−ε). Where they take too long, policy iteration with a direct solution ends
+with a policy that nothing improves; where times are so long that their rounding hides a step, it goes on in decimals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,23 +18,29 @@ from numpy.typing import NDArray
 from spanrl.errors import SpanrlError
 from spanrl.kernels.chains import hitting_times, pair_times, pairs_toward
 from spanrl.models.mdp import MDP
-from spanrl.planning.direct import Direct
+from spanrl.planning.direct import DIRECT, Direct
+from spanrl.planning.exact import least_times
 from spanrl.planning.problem import Problem, Vector, prepare
 
 Reverse = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-_TOL = 1e-11  # relative accuracy that the sweeps certify
+ACCURACY = 1e-9
+"""Relative accuracy of the diameter."""
+
+_LARGE_ACCURACY = 1e-6  # where decimals would take too long
+_TOL = 1e-11  # residuals at which the sweeps end
+_UNIT = 2.0**-53
+_MOST_UPDATES = 5e8  # of decimals, for all targets together: some minutes
 _INNER, _BUDGET = 20, 50  # sweeps between two choices of the pairs, choices a kernel call
 _PATIENCE = 20  # kernel calls before the direct way is tried
 _MAX_CALLS = 20_000
 _MAX_POLICIES = 1000
-_IMPROVES = 1e-12
 
 
 def diameter(mdp: MDP, *, progress: bool = False) -> float:
     """Return D; infinite where some state cannot be reached from some other.
 
-    The relative accuracy is 1e-11, or about D·1e-16 where that is more: the times are as sensitive as that to rounding of the rows.
+    The relative accuracy is 1e-9, on models too large for decimal arithmetic 1e-6. Raises SpanrlError where that is out of reach.
     """
     if mdp.n_states == 1:
         return 0.0
@@ -57,9 +66,10 @@ def _times_to(mdp: MDP, problem: Problem, target: int, reverse: Reverse) -> Vect
         return None
     proper = pair.copy()  # leads to the target: the first policy of the direct way
     for n_calls in range(_MAX_CALLS):
-        if hitting_times(m, target, queue, tau, pair, _TOL, _INNER, _BUDGET) <= _TOL:
+        residual = hitting_times(m, target, queue, tau, pair, _TOL, _INNER, _BUDGET)
+        if residual <= _TOL and _rounding(mdp, tau) <= ACCURACY:
             return tau
-        if n_calls == _PATIENCE:
+        if residual <= _TOL or n_calls == _PATIENCE:
             direct = _times_directly(mdp, problem, target, proper)
             if direct is not None:
                 return direct
@@ -68,25 +78,65 @@ def _times_to(mdp: MDP, problem: Problem, target: int, reverse: Reverse) -> Vect
     )
 
 
+def _rounding(mdp: MDP, tau: Vector) -> float:
+    """Return by how much a residual 1 + Σ p(x)(τ(x) − τ(s)) may be off."""
+    return float((mdp.max_support + 4) * 2 * _UNIT * tau.max())
+
+
 def _times_directly(mdp: MDP, problem: Problem, target: int, pair: NDArray[np.int64]) -> Vector | None:
-    """Find τ by policy iteration from a policy that reaches the target; None where that does not work out."""
+    """Find τ by policy iteration from a policy that reaches the target; None where the model is too large for it."""
+    found = _policies(mdp, problem, target, pair)
+    if found is not None and found.accuracy <= ACCURACY:
+        return found.tau
+    if mdp.n_states <= DIRECT:
+        start = pair if found is None else found.pair
+        try:
+            return least_times(mdp, problem, target, start, _MOST_UPDATES / mdp.n_states, ACCURACY)
+        except SpanrlError:
+            pass
+    if found is None or found.accuracy <= _LARGE_ACCURACY:
+        return None if found is None else found.tau
+    raise SpanrlError(
+        f"diameter: times of {found.tau.max():.3g} to state {target} are too long to be computed to {_LARGE_ACCURACY:g} on "
+        f"{mdp.n_states} states. Use diameter=False to leave it out."
+    )
+
+
+class _Times(NamedTuple):
+    """Times to a target by a policy that nothing improves beyond rounding, and their relative accuracy."""
+
+    pair: NDArray[np.int64]
+    tau: Vector
+    accuracy: float
+
+
+def _policies(mdp: MDP, problem: Problem, target: int, pair: NDArray[np.int64]) -> _Times | None:
+    """Improve policies until nothing does; None where one cannot be solved directly."""
     others = np.flatnonzero(np.arange(mdp.n_states) != target)
+    row = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.succ_ptr))
+    leave = np.bincount(row, np.where(mdp.succ == mdp.pair_state[row], 0.0, mdp.prob), mdp.n_pairs)
+    open_pairs = np.flatnonzero((leave > 0) & (mdp.pair_state != target))
     tau, value = np.zeros(mdp.n_states), np.empty(mdp.n_pairs)
     for _ in range(_MAX_POLICIES):
         chain, _ = problem.chain(pair, tau)
         inside, into = chain[others][:, others], chain[others][:, [target]]
-        solution = transient_solution(inside, np.asarray(into.sum(axis=1)).ravel(), np.ones(others.size))
-        if solution is None or not (solution > 0).all():  # too large, or too ill-conditioned
+        try:
+            solution = Direct().transient(inside, np.asarray(into.sum(axis=1)).ravel(), np.ones(others.size)).x
+        except SpanrlError:
+            return None
+        if not ((solution > 0) & np.isfinite(solution)).all():  # too ill-conditioned
             return None
         tau[others] = solution
         pair_times(problem.arrays, target, tau, value)
-        best = np.minimum.reduceat(value, mdp.pair_ptr[:-1])
-        good = np.flatnonzero(value <= best[mdp.pair_state])
-        chosen = good[np.searchsorted(mdp.pair_state[good], np.arange(mdp.n_states))]
-        better = best < value[pair] * (1 - _IMPROVES)
-        better[target] = False
+        gap = np.full(mdp.n_pairs, -inf)  # by how much a pair is better than the policy
+        gap[open_pairs] = (tau[mdp.pair_state[open_pairs]] - value[open_pairs]) * leave[open_pairs]
+        best = np.maximum.reduceat(gap, mdp.pair_ptr[:-1])
+        better = best > 2 * _rounding(mdp, tau)
         if not better.any():
-            return tau
+            off = max(float(best[others].max()), float(-gap[pair[others]].min()), 0.0)
+            return _Times(pair, tau, off + _rounding(mdp, tau))
+        good = np.flatnonzero(gap >= best[mdp.pair_state])
+        chosen = good[np.searchsorted(mdp.pair_state[good], np.arange(mdp.n_states))]
         pair = np.where(better, chosen, pair)
     return None
 

@@ -72,14 +72,14 @@ class Direct:
 
     def recurrent(self, P: Any, r: Numbers) -> Recurrent:
         """Return gain and bias of an irreducible chain."""
-        order = elimination_order(P)
-        return _recurrent_sweeps(P, r.astype(np.float64)) if order is None else self._recurrent(P, r, order)
+        order = self._order(P)
+        return _recurrent_sweeps(P, r) if order is None else self._recurrent(P, r, order)
 
     def transient(self, P: Any, left: Numbers, b: Numbers) -> Transient:
         """Solve x = b + Px for a transient block P that is left with the probabilities ``left``."""
-        order = elimination_order(P)
+        order = self._order(P)
         if order is None:
-            return _transient_sweeps(P, left.astype(np.float64), b.astype(np.float64))
+            return _transient_sweeps(P, left, b)
         A = _leaving(P, left.astype(np.float64)).tocsr()
         factor = _factor(A[order][:, order])
 
@@ -93,6 +93,12 @@ class Direct:
         time = _time(_System(A), solve(np.ones(b.size)), np.ones(b.size, dtype=bool))
         residual = system.largest(b - system.product(x), x) + 2 * system.unit * float(np.abs(b).max())
         return Transient(x, bound(residual * time), time)
+
+    def _order(self, P: Any) -> NDArray[Any] | None:
+        order = elimination_order(P)
+        if order is None and self._type is not np.float64:
+            raise SpanrlError(f"evaluate: a chain of {P.shape[0]} states is too large to refine: its factors would fill up.")
+        return order
 
     def _recurrent(self, P: Any, r: Numbers, order: NDArray[Any]) -> Recurrent:
         """Solve (I − P)h + g e = r with h = 0 in the last state, and μ(I − P) = 0, by one sparse factorisation.

@@ -19,7 +19,8 @@ from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.models.solution import span
 from spanrl.planning.banded import band_order
-from spanrl.planning.chain import BIAS_ACCURACY, GAIN_ACCURACY, ChainValue, chain_gain_bias, is_accurate, refined
+from spanrl.planning.chain import BIAS_ACCURACY, GAIN_ACCURACY, ChainValue, is_accurate, refined, solve_chain
+from spanrl.planning.direct import Direct
 from spanrl.planning.exact import optimal_pairs
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.problem import Problem, Vector, prepare
@@ -30,6 +31,7 @@ _WARM_ENTRIES = 4 * 10**8  # about two seconds
 _WARM_TOL = 1e-7
 _IMPROVES = 1e-9  # in units of the spread of the rewards; rounding of the evaluation lies far below
 _FEW_STATES = 1000
+_ILL = 1e-9  # a policy's equations must hold to this part of their terms
 
 
 class OptimalPolicy(NamedTuple):
@@ -59,43 +61,71 @@ def differ(gains: Vector, reward: Vector) -> bool:
 
 
 def policy_iteration(mdp: MDP, v: Vector | None = None) -> OptimalPolicy:
-    """Return an optimal policy with its gain and bias; the optimal gain may differ between states.
+    """Return an optimal policy with its gain and bias in double precision; the optimal gain may differ between states.
 
     The first policy is greedy at v, by default after some sweeps of value iteration: a policy far from the optimum can have a bias
-    so large that rounding hides every improvement. Where double precision cannot tell whether the last one is optimal, decimals do.
-    Raises SpanrlError where neither can.
+    so large that rounding hides every improvement. Nothing is certified here: one sweep at the bias does that where the gain is
+    constant, :func:`accurate_optimum` elsewhere.
     """
-    shift = float(mdp.reward.min() / 2 + mdp.reward.max() / 2)  # a large constant in the rewards would eat the digits
-    centred = replace(prepare(mdp), reward=frozen(mdp.reward - shift, np.float64))
-    scale = unit(mdp.reward)
-    if v is None:
-        v = np.zeros(mdp.n_states)
-        sweeps = min(_WARM_SWEEPS, max(200, _WARM_ENTRIES // mdp.succ.size))
-        Iteration(centred, v, inf, _WARM_TOL * scale, 0, None, None, sweeps).run(adapt=False)
-    pairs = centred.best(v, most=_WARM_TOL * scale).pair
+    centred, shift = _centred(mdp)
+    pairs, value = _iterate(mdp, centred, _first(mdp, centred, v))
+    return OptimalPolicy(_policy(mdp, pairs), value.gain + shift, value.bias)
+
+
+def accurate_optimum(mdp: MDP) -> OptimalPolicy:
+    """Return an optimal policy with its gain and bias, as accurate as :func:`spanrl.planning.chain.chain_gain_bias` promises.
+
+    Where double precision cannot tell whether the last policy is optimal, extended precision does, or decimals. Raises SpanrlError where
+    none can.
+    """
+    centred, shift = _centred(mdp)
+    pairs = _first(mdp, centred, None)
+    value = None
     try:
-        pairs, value = _iterate(mdp, centred, pairs, scale)
-        decided = _is_optimal(mdp, centred, value, scale)
-        if not decided:
-            value = refined(*centred.chain(pairs, v))
-            decided = is_accurate(value, centred.reward) and _is_optimal(mdp, centred, value, scale)
+        pairs, value = _iterate(mdp, centred, pairs)
+        if not _is_certain(mdp, centred, value):
+            value = refined(*centred.chain(pairs, np.zeros(mdp.n_states)))
     except SpanrlError:
-        decided = False
-    if not decided:
+        value = None
+    if value is None or not _is_certain(mdp, centred, value):
         pairs, value = optimal_pairs(mdp, centred, pairs)
         shift = 0.0
     return OptimalPolicy(_policy(mdp, pairs), (value.gain + shift).astype(np.float64), value.bias.astype(np.float64))
 
 
-def _iterate(mdp: MDP, problem: Problem, pairs: NDArray[np.int64], scale: float) -> tuple[NDArray[np.int64], ChainValue]:
-    """Return the policy that nothing improves, in double precision, and its value."""
+def _centred(mdp: MDP) -> tuple[Problem, float]:
+    """Return the problem with rewards around 0, and what was taken off: a large constant in the rewards would eat the digits."""
+    shift = float(mdp.reward.min() / 2 + mdp.reward.max() / 2)
+    return replace(prepare(mdp), reward=frozen(mdp.reward - shift, np.float64)), shift
+
+
+def _first(mdp: MDP, problem: Problem, v: Vector | None) -> NDArray[np.int64]:
+    """Return the pairs that are greedy at v, by default after some sweeps."""
+    scale = unit(mdp.reward)
+    if v is None:
+        v = np.zeros(mdp.n_states)
+        sweeps = min(_WARM_SWEEPS, max(200, _WARM_ENTRIES // mdp.succ.size))
+        Iteration(problem, v, inf, _WARM_TOL * scale, 0, None, None, sweeps).run(adapt=False)
+    return problem.best(v, most=_WARM_TOL * scale).pair
+
+
+def _iterate(mdp: MDP, problem: Problem, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], ChainValue]:
+    """Return a policy that nothing improves, in double precision, and its value."""
+    scale = unit(mdp.reward)
     for _ in range(_MAX_POLICIES):
-        value = chain_gain_bias(*problem.chain(pairs, np.zeros(mdp.n_states)))
+        value = solve_chain(Direct(), *problem.chain(pairs, np.zeros(mdp.n_states)))
+        if not value.gain_error <= _ILL * float(np.abs(problem.reward).max() + np.abs(value.bias).max()):
+            raise SpanrlError("policy iteration: a policy is too ill-conditioned to be evaluated in double precision.")
         improved = _improve(mdp, problem, pairs, value.gain, value.bias, scale)
         if np.array_equal(improved, pairs):
             return pairs, value
         pairs = improved
-    raise SpanrlError(f"policy iteration: no end after {_MAX_POLICIES} policies.")
+    raise SpanrlError(f"policy iteration: no end after {_MAX_POLICIES} policies; the model is too ill-conditioned.")
+
+
+def _is_certain(mdp: MDP, problem: Problem, value: ChainValue) -> bool:
+    """Tell whether a policy's value is accurate and the policy optimal."""
+    return is_accurate(value, problem.reward) and _is_optimal(mdp, problem, value, unit(mdp.reward))
 
 
 def _is_optimal(mdp: MDP, problem: Problem, value: ChainValue, scale: float) -> bool:
@@ -126,7 +156,7 @@ def _improve(
     if (change > noise).any():
         top, first = _best(mdp, change)
         return np.where(top > noise[first], first, pairs)
-    value = np.where(change >= -noise, problem.values(bias.astype(np.float64)), -np.inf)
+    value = np.where(change >= -noise, problem.values(bias), -np.inf)
     top, first = _best(mdp, value)
     return np.where(value[pairs] >= top - _IMPROVES * max(scale, 1e-3 * float(np.ptp(bias))), pairs, first)
 
