@@ -34,8 +34,8 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
 
     Models of up to 1000 states, and larger ones with a narrow band, are solved by policy iteration: the gain to 1e-9 of the rewards'
     spread, the bias to 1e-8 of its span (or of that spread); others by ``solve``, the gain to 1e-9 of the spread. The diameter is right to
-    1e-9 of itself (1e-6 on large models). Where that is out of reach, SpanrlError is raised. Where several optimal policies have different recurrent classes h* is not unique: it is then one
-    of the solutions of the optimality equation.
+    1e-9 of itself (1e-6 on large models). Where that is out of reach, SpanrlError is raised. Where several optimal policies have different
+    recurrent classes h* is not unique: it is then one of the solutions of the optimality equation.
 
     >>> import spanrl
     >>> result = analyse(spanrl.make("three-state[delta=0.005]").mdp)

@@ -4,9 +4,9 @@ With recurrent classes C and the stationary distribution μ_C of each: g is μ_C
 the classes reached. The bias is the solution of h = r − g + Ph with μ_Cᵀh = 0 on every class, which is P*h = 0: the bias proper
 (Puterman 1994, App. A).
 
-Each block is solved in double precision first, with a bound on the error. Where it is not good enough, as on nearly decomposable chains, the
-chain is solved again by elimination without subtractions, then with more and more decimal digits; where that would take too long, an error
-is raised. What leaves a state is summed from its other successors: p(s, s) may round to 1.
+Each block is solved in double precision first, with a bound on the error. Where that is not good enough, as on nearly decomposable
+chains, the chain is solved again: with residuals in extended precision, by elimination without subtractions, with more and more decimal
+digits. Where that would take too long, an error is raised. What leaves a state is summed from its other successors: p(s, s) may round to 1.
 """
 
 from __future__ import annotations
@@ -81,7 +81,11 @@ def chain_gain_bias(P: Any, r: Vector) -> ChainValue:
         best = value
     if best is None and isinstance(trouble, SpanrlError):
         raise trouble
-    reached = f"so far the gain is right to {best.gain_error:.2g}, the bias to {best.bias_error:.2g}" if best else "no digit is right"
+    reached = (
+        f"so far the gain is right to {best.gain_error:.2g}, the bias to {best.bias_error:.2g}"
+        if best
+        else "no digit is right"
+    )
     raise SpanrlError(
         f"evaluate: a chain of {r.size} states cannot be evaluated as accurately as promised: its transitions span too many orders of "
         f"magnitude ({reached}). Leave out transitions that are too rare to matter, or aggregate states."

@@ -80,16 +80,16 @@ class Direct:
         order = self._order(P)
         if order is None:
             return _transient_sweeps(P, left, b)
-        A = _leaving(P, left.astype(np.float64)).tocsr()
-        factor = _factor(A[order][:, order])
+        A = _leaving(P.astype(self._type), left).tocsr()
+        factor = _factor(A.astype(np.float64)[order][:, order])
 
         def solve(b: Vector) -> Vector:
             x = np.empty(b.size)
             x[order] = factor.solve(b[order])
             return x
 
-        system = _System(A.astype(self._type))
-        x = self._refine(solve, lambda x: b - system.product(x), b)
+        system = _System(A)
+        x = self._refine(solve, lambda x: np.asarray(b - system.product(x)), b)
         time = _time(_System(A), solve(np.ones(b.size)), np.ones(b.size, dtype=bool))
         residual = system.largest(b - system.product(x), x) + 2 * system.unit * float(np.abs(b).max())
         return Transient(x, bound(residual * time), time)
@@ -97,7 +97,9 @@ class Direct:
     def _order(self, P: Any) -> NDArray[Any] | None:
         order = elimination_order(P)
         if order is None and self._type is not np.float64:
-            raise SpanrlError(f"evaluate: a chain of {P.shape[0]} states is too large to refine: its factors would fill up.")
+            raise SpanrlError(
+                f"evaluate: a chain of {P.shape[0]} states is too large to refine: its factors would fill up."
+            )
         return order
 
     def _recurrent(self, P: Any, r: Numbers, order: NDArray[Any]) -> Recurrent:
@@ -109,10 +111,10 @@ class Direct:
         from scipy.sparse import csc_array, hstack
 
         n = r.size
-        A = _leaving(P, np.zeros(n)).tocsr()
-        matrix = A[order][:, order].tocsc()
+        A = _leaving(P.astype(self._type), np.zeros(n)).tocsr()
+        matrix = A.astype(np.float64)[order][:, order].tocsc()
         factor = _factor(hstack((matrix[:, : n - 1], csc_array(np.ones((n, 1))))))
-        system, transposed = _System(A.astype(self._type)), _System(A.T.tocsr().astype(self._type))
+        system, transposed = _System(A), _System(A.T.tocsr())
         last = order[-1]
 
         def solve(b: Vector) -> Vector:
@@ -123,7 +125,7 @@ class Direct:
         def residual(x: Numbers) -> Numbers:
             h = x.copy()
             h[last] = 0
-            return r - x[last] - system.product(h)
+            return np.asarray(r - x[last] - system.product(h))
 
         def imbalance(mu: Numbers) -> Numbers:
             out = -transposed.product(mu)
@@ -141,7 +143,9 @@ class Direct:
         one[last] = 1.0
         mu = self._refine(solve_transposed, imbalance, one)
         bias = raw - mu[order] @ raw[order]
-        error = system.largest(r - gain - system.product(bias), bias) + 4 * system.unit * float(np.abs(r).max() + abs(gain))
+        error = system.largest(r - gain - system.product(bias), bias) + 4 * system.unit * float(
+            np.abs(r).max() + abs(gain)
+        )
         often = int(np.argmax(mu))
         toward = np.zeros(n)
         toward[often] = -1.0
@@ -165,15 +169,17 @@ class _System:
 
     def __init__(self, A: Any) -> None:
         self._A, self.unit = A, float(np.finfo(A.dtype).eps / 2)
-        self._width = np.diff(A.indptr) + 4
+        self._width = (
+            2 * int(np.diff(A.indptr).max()) + 4
+        )  # roundings of a product, those of the diagonal of A included
 
     def product(self, x: Numbers) -> Numbers:
         """Return Ax."""
-        return np.asarray(self._A @ x)
+        return np.asarray(self._A @ x, dtype=self._A.dtype)
 
     def doubt(self, x: Numbers) -> Numbers:
         """Return by how much each entry of the product may be off."""
-        return np.asarray(self.unit * self._width * (abs(self._A) @ np.abs(x)))
+        return np.asarray(self.unit * self._width * (abs(self._A) @ np.abs(x)), dtype=self._A.dtype)
 
     def largest(self, residual: Numbers, x: Numbers) -> float:
         """Return a bound on the true residuals of the system at x, given computed ones."""
@@ -234,8 +240,8 @@ def check_links(P: Any, left: Vector) -> None:
     common = np.concatenate((P.data, left[out])) >= _RARE
     if closed_components(n + 1, start[common], end[common])[1].size > closed_components(n + 1, start, end)[1].size:
         raise SpanrlError(
-            f"evaluate: {n} states of a chain hang together only by transitions with probabilities below {_RARE:g}: too many states to solve "
-            "directly, too rare for sweeps to be trusted. Leave such transitions out, or aggregate the states between them."
+            f"evaluate: {n} states of a chain hang together only by transitions with probabilities below {_RARE:g}: too many states "
+            "to solve directly, too rare for sweeps to be trusted. Leave such transitions out, or aggregate the states between them."
         )
 
 

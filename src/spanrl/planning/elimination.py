@@ -35,7 +35,9 @@ class Elimination:
         for k in range(n - 1, -1, -1):
             total = left[k] + rate[k, :k].sum()
             if not total > 0:
-                raise SpanrlError(f"elimination: a state of a block of {n} leaves it with probability 0 to working precision.")
+                raise SpanrlError(
+                    f"elimination: a state of a block of {n} leaves it with probability 0 to working precision."
+                )
             self.total[k] = total
             rate[:k, k] = rate[:k, k] / total
             rows, cols = np.flatnonzero(rate[:k, k]), np.flatnonzero(rate[k, :k])

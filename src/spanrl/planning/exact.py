@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal, DecimalException
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from spanrl.planning.precise import Precise, decimal_digits
 from spanrl.planning.problem import Problem, Vector
 
 Pairs = NDArray[np.int64]
+T = TypeVar("T")
 
 _MAX_POLICIES = 1000
 
@@ -82,8 +83,8 @@ def _optimal_pairs(mdp: MDP, problem: Problem, pairs: Pairs, way: Precise) -> tu
         value = solve_chain(way, P, mdp.reward[pairs])
         gain, bias = value.gain, value.bias
         change = model.rise(gain)
-        differs = (gain[mdp.succ] != gain[model.state]).astype(bool)
-        noise = 2 * Decimal(value.gain_error) * model.over_rows(np.where(differs, model.prob, Decimal(0)))
+        differs = (gain[mdp.succ] != gain[model.state]).astype(int)
+        noise = 2 * Decimal(value.gain_error) * model.over_rows(model.prob * differs)
         better = model.switch(pairs, change, np.ones(mdp.n_pairs, dtype=bool), noise)
         if np.array_equal(better, pairs):
             advantage = reward - gain[mdp.pair_state] + model.rise(bias)
@@ -128,7 +129,7 @@ def _least_times(mdp: MDP, problem: Problem, target: int, pairs: Pairs, way: Pre
     raise SpanrlError(f"diameter: no end after {_MAX_POLICIES} policies.")
 
 
-def _with_digits(attempt: Callable[[Precise], Any], what: str, most_updates: float | None = None) -> Any:
+def _with_digits(attempt: Callable[[Precise], T | None], what: str, most_updates: float | None = None) -> T:
     """Return the first result that is good enough, with more and more digits."""
     for digits in DIGITS:
         with decimal_digits(digits, most_updates) as way:
@@ -138,4 +139,6 @@ def _with_digits(attempt: Callable[[Precise], Any], what: str, most_updates: flo
                 continue
         if result is not None:
             return result
-    raise SpanrlError(f"{what} cannot be found with {DIGITS[-1]} digits: transitions span too many orders of magnitude.")
+    raise SpanrlError(
+        f"{what} cannot be found with {DIGITS[-1]} digits: transitions span too many orders of magnitude."
+    )

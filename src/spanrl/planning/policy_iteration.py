@@ -132,7 +132,7 @@ def _is_optimal(mdp: MDP, problem: Problem, value: ChainValue, scale: float) -> 
     """Tell whether no action that keeps the gain is better by more than what may change gain or bias beyond the accuracy promised."""
     pair = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.succ_ptr))
     state = mdp.pair_state[pair]
-    change, noise = _gain_change(mdp, pair, value.gain, scale)
+    change, noise = _gain_change(mdp, pair, value.gain.astype(np.float64), scale)
     move = np.where(mdp.succ == state, 0.0, mdp.prob)
     there, here, gain = value.bias[mdp.succ], value.bias[state], value.gain[mdp.pair_state]
     rise = np.add.reduceat(move * (there - here), mdp.succ_ptr[:-1])
@@ -165,8 +165,8 @@ def _gain_change(mdp: MDP, pair: NDArray[np.int64], gain: Vector, scale: float) 
     """Return Σ p(x)(g(x) − g(s)) of every pair, and what of it may be rounding."""
     rise = gain[mdp.succ] - gain[mdp.pair_state[pair]]
     rise[np.abs(rise) <= _IMPROVES * scale] = 0.0
-    change = np.bincount(pair, (mdp.prob * rise).astype(np.float64), mdp.n_pairs)
-    return change, _IMPROVES * np.bincount(pair, (mdp.prob * np.abs(rise)).astype(np.float64), mdp.n_pairs)
+    change = np.bincount(pair, mdp.prob * rise, mdp.n_pairs).astype(np.float64)
+    return change, _IMPROVES * np.bincount(pair, mdp.prob * np.abs(rise), mdp.n_pairs).astype(np.float64)
 
 
 def _best(mdp: MDP, value: Vector) -> tuple[Vector, NDArray[np.int64]]:

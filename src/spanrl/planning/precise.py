@@ -34,7 +34,9 @@ class Precise:
 
     def numbers(self, values: Vector) -> Numbers:
         """Return ``values`` as this way calculates with them: decimals are exact."""
-        return np.frompyfunc(Decimal, 1, 1)(values).astype(object) if self._decimal else np.array(values, dtype=np.float64)
+        if self._decimal:
+            return np.array([Decimal(x) for x in values], dtype=object)
+        return np.array(values, dtype=np.float64)
 
     def product(self, M: Any, x: Numbers) -> Numbers:
         """Return Mx of a sparse M."""
@@ -72,7 +74,9 @@ class Precise:
         n = b.size
         block = Elimination(self._dense(P), left.copy(), self._most)
         zero = 0 * b
-        up, down, T = block.solve(np.stack((np.maximum(b, zero), np.maximum(-b, zero), self.numbers(np.ones(n))), axis=1)).T
+        up, down, T = block.solve(
+            np.stack((np.maximum(b, zero), np.maximum(-b, zero), self.numbers(np.ones(n))), axis=1)
+        ).T
         return Transient(up - down, _SAFETY * n * self._unit * bound((up + down).max()), bound(T.max()))
 
     def _eliminated(self, P: Any, states: NDArray[Any], reference: int) -> Elimination:
@@ -80,7 +84,7 @@ class Precise:
         return Elimination(dense[np.ix_(states, states)], dense[states, reference], self._most)
 
     def _row(self, P: Any, s: int, states: NDArray[Any]) -> Numbers:
-        return self._dense(P[[s]])[0, states]
+        return np.asarray(self._dense(P[[s]])[0, states])
 
     def _dense(self, P: Any) -> Numbers:
         if not self._decimal:
