@@ -9,7 +9,7 @@ from scipy.sparse import csc_array
 
 from spanrl import MDP, Policy, analyse, evaluate, make, solve
 from spanrl.errors import ModelError, OptionError, SpanrlError
-from spanrl.planning import chain, direct
+from spanrl.planning import chain, direct, sweeps
 from spanrl.planning.diameter import times_to
 
 
@@ -88,8 +88,8 @@ def test_evaluate_refuses_what_does_not_fit():
 def test_evaluate_raises_where_sweeps_do_not_converge(monkeypatch):
     monkeypatch.setattr(direct, "elimination_order", lambda P: None)
     monkeypatch.setattr(chain, "DIRECT", 1)
-    monkeypatch.setattr(direct, "_MAX_SWEEPS", 1000)
-    monkeypatch.setattr(direct, "_ENTRIES_A_CALL", 1000)
+    monkeypatch.setattr(sweeps, "_MAX_SWEEPS", 1000)
+    monkeypatch.setattr(sweeps, "_ENTRIES_A_CALL", 1000)
     mdp = MDP.from_dense([[[1 - 1e-5, 1e-5]], [[1e-5, 1 - 1e-5]]], [[0], [1]])
     with pytest.raises(SpanrlError, match="mixes too slowly"):
         evaluate(mdp, Policy([[1], [1]]))

@@ -11,11 +11,12 @@ from spanrl.models.mdp import MDP
 from spanrl.models.solution import Analysis, span
 from spanrl.planning.components import classify
 from spanrl.planning.diameter import diameter as compute_diameter
-from spanrl.planning.direct import DIRECT, check_links
+from spanrl.planning.direct import DIRECT
 from spanrl.planning.operators import policy_chain
 from spanrl.planning.policy_iteration import OptimalPolicy, accurate_optimum, differ, solves_directly, unit
 from spanrl.planning.problem import mdp_hint
 from spanrl.planning.solve import solve
+from spanrl.planning.sweeps import check_links
 
 AUTO_DIAMETER = 600
 """Up to this many states the diameter is computed unasked."""

@@ -19,7 +19,8 @@ import numpy as np
 
 from spanrl.errors import SpanrlError
 from spanrl.models.solution import span
-from spanrl.planning.direct import DIRECT, Direct, Recurrent, Transient
+from spanrl.planning.blocks import Recurrent, Transient
+from spanrl.planning.direct import DIRECT, Direct
 from spanrl.planning.elimination import Numbers
 from spanrl.planning.multichain import closed_components
 from spanrl.planning.precise import Precise, decimal_digits

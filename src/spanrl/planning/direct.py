@@ -8,51 +8,24 @@ solutions are refined with residuals in extended precision.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from math import inf, isnan
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
-from spanrl.kernels.chains import solve_transient, stationary_sweeps
-from spanrl.kernels.iterate import value_iteration
-from spanrl.kernels.layout import PLAIN, Arrays, workspace
-from spanrl.models.checks import frozen
 from spanrl.planning.banded import band_order
+from spanrl.planning.blocks import Recurrent, Transient, bound
 from spanrl.planning.elimination import Numbers
-from spanrl.planning.multichain import closed_components
-from spanrl.planning.problem import Vector, longest_step
+from spanrl.planning.problem import Vector
+from spanrl.planning.sweeps import recurrent_by_sweeps, transient_by_sweeps
 
 DIRECT = 2000
 """Up to this many states in a class the linear systems are solved directly; beyond, only where their band is narrow."""
 
-_RESIDUAL = 1e-11
-_ROUNDING = 1.4e-14  # in units of the vector: below this a residual is noise
-_DAMPING = 0.9  # a chain may be periodic
-_MAX_SWEEPS = 10**7
-_ENTRIES_A_CALL = 2 * 10**7  # a kernel call lasts 0.1 s at the most
 _REFINEMENTS = 3
-_RARE = 1e-6  # sweeps do not see what happens more rarely
-
-
-class Recurrent(NamedTuple):
-    """Gain and bias of an irreducible chain, bounds on their errors, and the largest expected time to its reference state."""
-
-    gain: Any
-    bias: NDArray[Any]
-    gain_error: float
-    bias_error: float
-    time: float
-
-
-class Transient(NamedTuple):
-    """The solution of x = b + Px on transient states, a bound on its error, and the largest expected time until they are left."""
-
-    x: NDArray[Any]
-    error: float
-    time: float
 
 
 class Direct:
@@ -73,13 +46,13 @@ class Direct:
     def recurrent(self, P: Any, r: Numbers) -> Recurrent:
         """Return gain and bias of an irreducible chain."""
         order = self._order(P)
-        return _recurrent_sweeps(P, r) if order is None else self._recurrent(P, r, order)
+        return recurrent_by_sweeps(P, r) if order is None else self._recurrent(P, r, order)
 
     def transient(self, P: Any, left: Numbers, b: Numbers) -> Transient:
         """Solve x = b + Px for a transient block P that is left with the probabilities ``left``."""
         order = self._order(P)
         if order is None:
-            return _transient_sweeps(P, left, b)
+            return transient_by_sweeps(P, left, b)
         A = _leaving(P.astype(self._type), left).tocsr()
         factor = _factor(A.astype(np.float64)[order][:, order])
 
@@ -90,7 +63,7 @@ class Direct:
 
         system = _System(A)
         x = self._refine(solve, lambda x: np.asarray(b - system.product(x)), b)
-        time = _time(_System(A), solve(np.ones(b.size)), np.ones(b.size, dtype=bool))
+        time = _time(system, solve(np.ones(b.size)), np.ones(b.size, dtype=bool))
         residual = system.largest(b - system.product(x), x) + 2 * system.unit * float(np.abs(b).max())
         return Transient(x, bound(residual * time), time)
 
@@ -143,15 +116,14 @@ class Direct:
         one[last] = 1.0
         mu = self._refine(solve_transposed, imbalance, one)
         bias = raw - mu[order] @ raw[order]
-        error = system.largest(r - gain - system.product(bias), bias) + 4 * system.unit * float(
-            np.abs(r).max() + abs(gain)
-        )
+        error = system.largest(r - gain - system.product(bias), bias)
+        error += 4 * system.unit * float(np.abs(r).max() + abs(gain))
         often = int(np.argmax(mu))
         toward = np.zeros(n)
         toward[often] = -1.0
         tau = solve(toward)
         tau[last] = 0.0
-        time = _time(_System(A), tau - tau[often], np.arange(n) != often)
+        time = _time(system, tau - tau[often], np.arange(n) != often)
         astray = float(np.abs(transposed.product(mu)).sum() + transposed.doubt(mu).sum())
         shift = astray * time * float(np.ptp(bias)) + abs(float(mu.sum() - 1)) * float(np.abs(bias).max())
         return Recurrent(gain, bias, bound(error), bound(2 * error * time + shift), time)
@@ -169,9 +141,10 @@ class _System:
 
     def __init__(self, A: Any) -> None:
         self._A, self.unit = A, float(np.finfo(A.dtype).eps / 2)
+        lengths = np.bincount(A.indices), np.diff(A.indptr)  # of the columns, too: this may be the transposed matrix
         self._width = (
-            2 * int(np.diff(A.indptr).max()) + 4
-        )  # roundings of a product, those of the diagonal of A included
+            2 * int(max(length.max() for length in lengths)) + 4
+        )  # roundings of a product, and of the diagonal
 
     def product(self, x: Numbers) -> Numbers:
         """Return Ax."""
@@ -190,59 +163,6 @@ def _time(system: _System, tau: Vector, where: NDArray[np.bool_]) -> float:
     """Return a bound on the largest row sum of the inverse on the states ``where``, given τ whose product should be constant there."""
     rise = (system.product(tau) - system.doubt(tau))[where].min()
     return float(tau.max() / rise) if rise > 0 else inf
-
-
-def bound(x: Any) -> float:
-    """Return x as a float; what is not a number bounds nothing."""
-    value = float(x)
-    return inf if isnan(value) else value
-
-
-def _recurrent_sweeps(P: Any, r: Vector) -> Recurrent:
-    """Iterate damped relative values and the stationary distribution until both equations hold to 1e-11 of the scale."""
-    check_links(P, np.zeros(r.size))
-    arrays = _plain(P)
-    reward, ws = frozen(r, np.float64), workspace(arrays)
-    v, u = np.zeros(r.size), np.empty(r.size)
-    tol, a = _RESIDUAL * max(float(np.ptp(r)), 1e-300), _DAMPING * longest_step(arrays)
-    for n in _calls(arrays):
-        _, lo, hi, _, done, _ = value_iteration(arrays, reward, 1.0, ws, v, u, np.inf, tol, 0.0, 0.0, a, 0, n, np.inf)
-        tol = max(tol, _ROUNDING * float(np.abs(v).max()))
-        if done:
-            break
-    else:
-        raise _too_slow(r.size)
-    transposed = _plain(P.T.tocsr())
-    mu, work = np.full(r.size, 1.0 / r.size), np.empty(r.size)
-    for n in _calls(arrays):
-        if stationary_sweeps(transposed, mu, work, a, _RESIDUAL, n) <= _RESIDUAL:
-            return Recurrent((lo + hi) / 2, v - mu @ v, (hi - lo) / 2, 0.0, 0.0)
-    raise _too_slow(r.size)
-
-
-def _transient_sweeps(P: Any, left: Vector, b: Vector) -> Transient:
-    check_links(P, left)
-    arrays, x = _plain(P.tocsr()), np.zeros(b.size)
-    scale = max(float(np.abs(b).max()), 1e-300)
-    for n in _calls(arrays):
-        if solve_transient(arrays, b, x, n) <= _RESIDUAL * max(scale, float(np.abs(x).max())):
-            return Transient(x, 0.0, 0.0)
-    raise _too_slow(b.size)
-
-
-def check_links(P: Any, left: Vector) -> None:
-    """Raise where sweeps would not notice what holds a chain together: transitions too rare to move a value."""
-    n = P.shape[0]
-    P = P.tocsr()
-    row, col = np.repeat(np.arange(n), np.diff(P.indptr)), P.indices
-    out = np.flatnonzero(left > 0)  # the outside is one more state
-    start, end = np.concatenate((row, out)), np.concatenate((col, np.full(out.size, n)))
-    common = np.concatenate((P.data, left[out])) >= _RARE
-    if closed_components(n + 1, start[common], end[common])[1].size > closed_components(n + 1, start, end)[1].size:
-        raise SpanrlError(
-            f"evaluate: {n} states of a chain hang together only by transitions with probabilities below {_RARE:g}: too many states "
-            "to solve directly, too rare for sweeps to be trusted. Leave such transitions out, or aggregate the states between them."
-        )
 
 
 def elimination_order(P: Any) -> NDArray[Any] | None:
@@ -278,29 +198,3 @@ def _factor(matrix: Any) -> Any:
             f"evaluate: the linear system of a chain of {matrix.shape[0]} states is singular to working precision: some states are "
             "left with a probability too small to compute with. Drop such transitions."
         ) from None
-
-
-def _calls(arrays: Arrays) -> Iterator[int]:
-    """Yield the number of sweeps of each kernel call: short calls, until the sweeps are used up."""
-    n = max(1, _ENTRIES_A_CALL // max(1, arrays.succ.size))
-    return (n for _ in range(-(-_MAX_SWEEPS // n)))
-
-
-def _too_slow(n: int) -> SpanrlError:
-    return SpanrlError(
-        f"evaluate: no convergence on {n} states of a chain after {_MAX_SWEEPS:g} sweeps: it mixes too slowly."
-    )
-
-
-def _plain(P: Any) -> Arrays:
-    empty = frozen(np.empty(0), np.float64)
-    return Arrays(
-        PLAIN,
-        frozen(np.arange(P.shape[0] + 1), np.int64),
-        frozen(P.indptr, np.int64),
-        frozen(P.indices, np.uint32),
-        frozen(P.data, np.float64),
-        empty,
-        empty,
-        empty,
-    )

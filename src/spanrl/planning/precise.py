@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.planning.direct import Recurrent, Transient, bound
+from spanrl.planning.blocks import Recurrent, Transient, bound
 from spanrl.planning.elimination import Elimination, Numbers
 from spanrl.planning.problem import Vector
 
