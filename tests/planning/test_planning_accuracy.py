@@ -144,6 +144,17 @@ def test_diameters_of_models_with_rare_transitions():
         judged += 1
 
 
+def test_a_pair_that_hardly_leaves_is_not_taken_for_the_noise_of_another():
+    """Staying in state 0 or 3 for ever has value 0 and no noise; the noise of the present pair must not make it look better."""
+    P = np.zeros((4, 2, 4))
+    P[0] = [1, 0, 0, 0], [7e-71, 1.3e-12, 0, 1]
+    P[1] = [1, 0, 0, 0], [0, 1, 0, 0]
+    P[2] = [1, 0, 9e-60, 1.8e-64], [1.7e-11, 0, 1, 7e-11]
+    P[3] = [3.6e-34, 0, 1.9e-90, 1], [0, 0, 0, 1]
+    exact = max(least_time(with_staying(P), target) for target in range(4))
+    assert abs(Fraction(diameter(MDP.from_dense(P, np.zeros((4, 2))))) / exact - 1) <= ACCURACY
+
+
 def queue(K):
     """Admission to a queue of at most K: up with probability 0.3 if admitted, down with 0.5."""
     P = np.zeros((K + 1, 2, K + 1))

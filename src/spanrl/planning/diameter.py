@@ -73,6 +73,8 @@ def _times_to(mdp: MDP, problem: Problem, target: int, reverse: Reverse) -> Vect
             direct = _times_directly(mdp, problem, target, proper)
             if direct is not None:
                 return direct
+            if residual <= _TOL:
+                break
     raise SpanrlError(
         f"diameter: the times to state {target} did not converge (so far {tau.max():.6g}). Use diameter=False to leave it out."
     )

@@ -45,14 +45,14 @@ class _Model:
         """Return Σ_x' p(x')(x(x') − x(s)) of every pair."""
         return self.over_rows(self.prob * (x[self.mdp.succ] - x[self.state]))
 
-    def switch(self, pairs: Pairs, value: Numbers, allowed: NDArray[np.bool_], noise: Numbers) -> Pairs:
-        """Return the best allowed pair of each state where its value exceeds that of ``pairs`` by more than its noise."""
+    def switch(self, pairs: Pairs, value: Numbers, own: int, allowed: NDArray[np.bool_], noise: Numbers) -> Pairs:
+        """Return the best allowed pair of each state where its value exceeds ``own``, that of ``pairs``, by more than its noise."""
         lowest = value.min() - 1
         value = np.where(allowed, value, lowest)
         best = np.maximum.reduceat(value, self.mdp.pair_ptr[:-1])
         good = np.flatnonzero(value >= best[self.mdp.pair_state])
         first = good[np.searchsorted(self.mdp.pair_state[good], np.arange(self.mdp.n_states))]
-        return np.where((best - value[pairs] > noise[first]).astype(bool), first, pairs)
+        return np.where((best - own > noise[first]).astype(bool), first, pairs)
 
 
 def optimal_pairs(mdp: MDP, problem: Problem, pairs: Pairs) -> tuple[Pairs, ChainValue]:
@@ -85,11 +85,11 @@ def _optimal_pairs(mdp: MDP, problem: Problem, pairs: Pairs, way: Precise) -> tu
         change = model.rise(gain)
         differs = (gain[mdp.succ] != gain[model.state]).astype(int)
         noise = 2 * Decimal(value.gain_error) * model.over_rows(model.prob * differs)
-        better = model.switch(pairs, change, np.ones(mdp.n_pairs, dtype=bool), noise)
+        better = model.switch(pairs, change, 0, np.ones(mdp.n_pairs, dtype=bool), noise)
         if np.array_equal(better, pairs):
             advantage = reward - gain[mdp.pair_state] + model.rise(bias)
             doubt = 2 * Decimal(value.bias_error) * model.leave + Decimal(value.gain_error)
-            better = model.switch(pairs, advantage, (change >= -noise).astype(bool), doubt)
+            better = model.switch(pairs, advantage, 0, (change >= -noise).astype(bool), doubt)
             if np.array_equal(better, pairs):
                 return pairs, value, float(doubt.max())
         pairs = better
@@ -121,7 +121,7 @@ def _least_times(mdp: MDP, problem: Problem, target: int, pairs: Pairs, way: Pre
         found = way.transient(chain[others][:, others], left, way.numbers(np.ones(others.size)))
         tau[others] = found.x
         noise = 2 * Decimal(found.error) * model.leave
-        better = model.switch(pairs, -model.rise(tau), every, noise)
+        better = model.switch(pairs, -model.rise(tau), 1, every, noise)
         better[target] = pairs[target]
         if np.array_equal(better, pairs):
             return tau, float(noise.max())
