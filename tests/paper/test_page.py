@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -16,8 +17,10 @@ from scipy import stats
 
 from spanrl.axes import new_figure
 from spanrl.errors import OptionError
+from spanrl.paper.claims import SMOKE, all_claims
+from spanrl.paper.folder import Folder
 from spanrl.paper.page import domains, write
-from spanrl.paper.page.beyond import sweep_rows, sweep_sentence
+from spanrl.paper.page.beyond import NO_BACKUPS, backup_rows, sweep_rows, sweep_sentence
 from spanrl.paper.page.contents import EXPERIMENTS, GROUPS
 from spanrl.paper.page.findings import compared, costs, decades, finals, over_time
 from spanrl.paper.page.html import page
@@ -27,6 +30,7 @@ from spanrl.paper.page.markdown import markdown
 from spanrl.paper.page.notation import formula, plain, with_powers
 from spanrl.paper.page.parts import Undrawn
 from spanrl.paper.page.sentences import comparison_sentence, horizon_sentence, order_sentence, sentences
+from spanrl.paper.system import System
 
 
 class Reader(HTMLParser):
@@ -443,8 +447,36 @@ def test_worst_excess_is_explained(whole: str) -> None:
     assert "a negative one has room to spare" in section(whole, 'id="claims"', "</p>")
 
 
-def test_the_backups_of_r5_stand_in_a_table(whole: str) -> None:
+def test_the_backups_of_r5_stand_in_a_table(whole: str, tmp_path: Path) -> None:
     assert '<th scope="row">three-state, c = 2</th><td>1,000</td><td>600</td><td>0.6</td>' in whole
+    assert NO_BACKUPS not in whole
+    found = reproduction(tmp_path)
+    assert "| three-state, c = 2 | 1,000 | 600 | 0.6 |" in markdown(found, {}, time_of(found))
+    without = reproduction(tmp_path, claims=entries() | {"R5": entries()["R5"] | {"numbers": {}}})
+    assert NO_BACKUPS in markdown(without, {}, time_of(without))
+
+
+def test_what_the_checker_of_r5_kept_on_disk_comes_to_the_table(real: System, tmp_path: Path) -> None:
+    folder = Folder(tmp_path, SMOKE)
+    folder.keep("R5", next(claim for claim in all_claims() if claim.id == "R5").run(real, SMOKE).to_json(), 1.0)
+    kept = folder.kept("R5")
+    assert kept is not None
+    numbers = {name: value for name, value in kept["numbers"].items() if "backups of" in name}
+    assert len(numbers) == 4
+    rows = list(backup_rows(kept))
+    assert [row[0] for row in rows] == [name.partition(":")[0] for name in numbers]
+    assert [row[1:3] for row in rows] == [[f"{count:,.0f}" for count in pair] for pair in numbers.values()]
+
+
+def test_backups_may_be_any_numbers_that_json_has() -> None:
+    name = "two-state, c = 1: backups of EVI, of ScOpt"
+    for value, cells in {
+        "[340, 170]": ["340", "170", "0.5"],
+        "[340.0, 170.0]": ["340", "170", "0.5"],
+        "[0, 5.0]": ["0", "5", "–"],
+        '["nan", "inf"]': ["–", "∞", "–"],
+    }.items():
+        assert list(backup_rows({"numbers": {name: json.loads(value)}})) == [["two-state, c = 1", *cells]]
 
 
 # Markdown

@@ -17,6 +17,9 @@ Verdict = Literal["holds", "fails", "vacuous", "not-run"]
 Number = float | int | bool | str | list[float]
 Gaps = dict[str, float]
 
+WHY = ("broken", "error", "never occurred", "no conclusion", "reason")
+"""The names under which a checker says, among its numbers, what a verdict other than ``holds`` rests on."""
+
 EXACT = 1e-9
 """Allowed excess in exact algebra: rounding of a few hundred double operations on numbers of order 10."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from spanrl.paper.claims.base import WHY
 from spanrl.paper.page.contents import grouped
 from spanrl.paper.page.notation import formula
 from spanrl.paper.page.parts import badge, numbers_table
@@ -67,9 +68,7 @@ def claim_body(name: str, entry: Mapping[str, Any]) -> str:
 def _what_broke(entry: Mapping[str, Any]) -> str:
     """Return what a verdict other than ``holds`` rests on, where the checker said so."""
     numbers = entry["numbers"]
-    told = [
-        str(numbers[key]) for key in ("broken", "error", "never occurred", "no conclusion", "reason") if key in numbers
-    ]
+    told = [str(numbers[key]) for key in WHY if key in numbers]
     if entry["verdict"] == "holds" or not told:
         return ""
     word = {"fails": "What failed:", "vacuous": "What never occurred:", "not-run": "Why not:"}.get(

@@ -12,6 +12,7 @@ from spanrl.paper.curves import Experiment
 from spanrl.paper.page.beyond import (
     BACKUP_HEADERS,
     COST_HEADERS,
+    NO_BACKUPS,
     NO_SLIPS,
     SLIPS_INTRO,
     SWEEP_HEADERS,
@@ -187,7 +188,7 @@ def _planning(found: Reproduction, drawn: Figures) -> str:
     parts = [
         _figures(drawn, "planning"),
         _table(COST_HEADERS, rows) if rows else "No experiment is complete here.",
-        _table(BACKUP_HEADERS, backups) if backups else "",
+        _table(BACKUP_HEADERS, backups) if backups else NO_BACKUPS,
     ]
     return "\n\n".join(part for part in parts if part)
 
