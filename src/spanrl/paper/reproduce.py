@@ -28,7 +28,6 @@ from spanrl.paper.pool import SLIPS, Answer, ask
 from spanrl.paper.progress import Told
 from spanrl.paper.slips import Slip
 from spanrl.paper.system import System
-from spanrl.paper.worker import checked
 from spanrl.tables import require_polars
 
 FIRST = "C2"
@@ -199,13 +198,13 @@ def _judge(claim: Claim, folder: Folder, spec: Spec) -> Outcome:
     if results.failed:
         first, why = next(iter(results.failed.items()))
         return Outcome(
-            "fails", {"error": f"{len(results.failed)} of {len(spec.cells())} runs failed, {first} first: {why}"}
+            "not-run", {"error": f"{len(results.failed)} of {len(spec.cells())} runs failed, {first} first: {why}"}
         )
     if results.missing:
         return Outcome("not-run", {"reason": f"{len(results.missing)} of {len(spec.cells())} runs are missing"})
     measured, judge = from_results(results), claim.judge
     assert judge is not None
-    return checked(replace(claim, check=lambda system, scale: judge(system, measured)), System.real(), folder.scale)
+    return replace(claim, check=lambda system, scale: judge(system, measured)).run(System.real(), folder.scale)
 
 
 def claim_entries(folder: Folder) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from spanrl.errors import SpanrlError
+from spanrl.experiments.worker import one_line
 from spanrl.paper.system import System
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ class Claim:
     judge: Callable[[System, Experiment], Outcome] | None = field(default=None, repr=False)
 
     def run(self, system: System, scale: Scale) -> Outcome:
-        """Check the claim; an error that the software raises on purpose counts as a failure, with its message."""
+        """Check the claim; where its checker raises an error, nothing was found out: ``not-run``, with the message."""
         try:
             return self.check(system, scale)
-        except SpanrlError as error:
-            return Outcome("fails", {"error": f"{type(error).__name__}: {error}"})
+        except Exception as error:
+            return Outcome("not-run", {"error": one_line(error)})
 
 
 class Ledger:
