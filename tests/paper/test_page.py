@@ -171,7 +171,7 @@ def test_what_the_paper_says_of_all_bounds_is_told_at_the_horizon() -> None:
     )
     told = over_time([ucrl, low])
     assert sentences("three-state", told)[-1].startswith(
-        "The paper says that SCAL always performs better than UCRL. At T"
+        "The paper says that SCAL always performs better than UCRL (claim G5). At T"
     )
     assert not any("The paper says" in one for one in sentences("knight-quest", told))
 
@@ -319,7 +319,8 @@ def test_it_holds_all_that_it_shows_and_runs_no_other_script(whole: str) -> None
 
 def test_facts_count_claims_runs_and_steps(whole: str) -> None:
     head = section(whole, '<dl class="facts">', "</dl>")
-    assert "42 of 42" in head
+    assert "<dt>Verdicts</dt><dd>41 hold, 2 fail, 0 are vacuous</dd>" in head
+    assert "43 of 43" in head
     runs = sum(len(group.seeds) for one in experiments().values() for group in one.groups)
     assert f"<dd>{runs}</dd>" in head
     assert "2 min 00 s" in head
@@ -338,7 +339,8 @@ def test_an_unexpected_verdict_is_named_at_the_head(tmp_path: Path) -> None:
     assert "fails, expected: holds" in section(text, 'id="claim-O7"')
     assert "<strong>What failed:</strong> T<sub>c</sub> v ≤ Lv &lt;b&gt;" in section(text, 'id="claim-O7"')
     assert "not a number" in section(text, 'id="claim-O7"')
-    assert "40 of 42" in text
+    assert "41 of 43" in text
+    assert "41 hold, 2 fail, 0 are vacuous" in text
     assert text.count('aria-label="fails, expected: holds" title="fails, expected: holds">✗!</span>') == 2
     assert "**2 claims not as expected: O7, R3.**" in markdown(found, {}, time_of(found))
 
@@ -498,7 +500,7 @@ def test_markdown_tables_parse(tmp_path: Path) -> None:
         assert len(widths) == 1, rows[0]
         assert set(rows[1]) <= set("| -")
     claims = next(rows for rows in tables if rows[0].startswith("| Id |"))
-    assert len(claims) == 2 + 42
+    assert len(claims) == 2 + 43
     read = Reader(page(found, {}, time_of(found)))
     assert [row.split(" | ")[0][2:] for row in claims[2:]] == [key[6:] for key in read.ids if key.startswith("claim-")]
     assert {f"figures/{name}.png" for name in drawn()} == set(re.findall(r"\]\((figures/[^)]+)\)", text))

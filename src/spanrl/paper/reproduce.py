@@ -67,7 +67,7 @@ def reproduce(
     Args:
         out: directory; a new one, or one of the same scale to go on with.
         scale: "smoke" (a minute), "quick" (minutes) or "paper" (the paper's horizons and numbers of runs).
-        only: ids of claims; all of them where left out. G1 to G4 are the experiments.
+        only: ids of claims; all of them where left out. G1 to G5 are about the experiments.
         engine: where the experiments run, "local" or "ray"; claims are checked on this machine.
         workers: processes on this machine; as many as there are processors where left out.
         address: of the Ray cluster.
@@ -174,9 +174,10 @@ def _experiments(
     folder: Folder, wanted: Sequence[str], claims: Sequence[Claim], told: Told, options: Mapping[str, Any]
 ) -> list[str]:
     """Run the experiments, one after the other, and judge the claims about them; return what went wrong where there is no claim."""
-    judges, failed = {claim.experiment: claim for claim in claims if claim.experiment}, []
+    failed = []
     for name in wanted:
-        spec, claim, start = experiment_spec(name, folder.scale), judges.get(name), perf_counter()
+        spec, start = experiment_spec(name, folder.scale), perf_counter()
+        judges = [claim for claim in claims if claim.experiment == name]
         told.say(f"experiment {name}: {len(spec.cells())} runs of {spec.horizon:.3g} steps")
         try:
             outcome = drive(spec, out=folder.experiment(name), **options)
@@ -184,9 +185,9 @@ def _experiments(
             folder.spend(f"experiment {name}", perf_counter() - start)
         if outcome.interrupted:
             raise KeyboardInterrupt
-        if claim is None:
+        if not judges:
             failed += [f"experiment {name}: {len(outcome.failed)} runs failed."] if outcome.failed else []
-        else:
+        for claim in judges:
             begun = perf_counter()
             judged = _judge(claim, folder, spec).to_json()
             _keep(folder, claim.id, judged, perf_counter() - begun, told)
