@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import inf, log, sqrt
+from math import inf, log, nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -58,10 +58,10 @@ def fit_line(x: ArrayLike, y: ArrayLike) -> tuple[float, float, float]:
 
 
 def late_slope(group: Curves, decades: float = 1.5) -> float:
-    """Return the log-log slope of the mean pseudo-regret over the last ``decades`` of t."""
+    """Return the log-log slope of the mean pseudo-regret over the last ``decades`` of t; NaN where it is not positive all that time."""
     late = group.t >= group.t[-1] / 10**decades
     mean = group.pseudo_regret[:, late].mean(axis=0, keepdims=True)
-    return float(log_log_slopes(group.t[late].astype(np.float64), mean)[0])
+    return float(log_log_slopes(group.t[late].astype(np.float64), mean)[0]) if (mean > 0).all() else nan
 
 
 def final(group: Curves) -> NDArray[np.float64]:

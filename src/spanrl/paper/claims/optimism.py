@@ -97,8 +97,8 @@ def check_C2(system: System, scale: Scale) -> Outcome:
     names = ("three-state", "three-state[delta=0]", "two-state", "riverswim[n_states=3]")
     places = [system.make(name) for name in names]
     _check_options(system, ledger, ProblemInfo.from_mdp(places[0].mdp, 100))
-    for agent in (UCRL(p_scale=0.01, r_scale=0.01, warm_start=False), SCAL(1.0, 0.05, 0.01, 0.01, warm_start=False)):
-        _audit_stop(system, ledger, random_env(generator("C2, the stop")), agent)
+    for cold in (UCRL(p_scale=0.01, r_scale=0.01, warm_start=False), SCAL(1.0, 0.05, 0.01, 0.01, warm_start=False)):
+        _audit_stop(system, ledger, random_env(generator("C2, the stop")), cold)
     for seed in range(max(1, scale.instances // 20)):
         for env in (places[0], random_env(rng)):
             for factor in (0.2, 1.5):  # the first makes η_k the smallest radius
