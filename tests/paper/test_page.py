@@ -289,6 +289,22 @@ def test_every_claim_has_anchor_verdict_and_expected_verdict(whole: str) -> None
     assert "Mixtures are over augmented extended actions" in section(whole, 'id="claim-R3"')
 
 
+def test_a_second_claim_about_an_experiment_refers_to_the_first(whole: str, tmp_path: Path) -> None:
+    part = section(whole, 'id="claim-G5"')
+    assert '<p>Its figures and tables stand with <a href="#claim-G2">G2</a>.</p>' in part
+    assert "fails, as expected" in part
+    assert "ScOpt never truncates" in part
+    assert "<table" not in part.replace('<table class="plain numbers">', "")
+    found = reproduction(
+        tmp_path, claims=entries(G5={"numbers": {"broken": "SCAL is no better than UCRL with c = 25"}})
+    )
+    text = markdown(found, drawn(), time_of(found))
+    assert "### G5. Three states, D = 200: SCAL is always better than UCRL" in text
+    assert "**fails**, expected: fails.\n\nIts figures and tables stand with G2." in text
+    assert "G5, fails. What failed: SCAL is no better than UCRL with c = 25." in text
+    assert text.count("figures/three-state.png") == 1
+
+
 def test_every_claim_is_in_a_group() -> None:
     named = [name for _, ids in GROUPS.values() for name in ids] + list(EXPERIMENTS)
     assert sorted(named) == sorted(entries())
@@ -366,6 +382,7 @@ def test_claims_that_were_not_run_are_no_surprise_and_experiments_may_be_missing
     told = markdown(found, {}, time_of(found))
     assert "| O1 |" in told
     assert "– not-run | holds |" in told
+    assert "not asked for" not in told
     assert "This experiment is not complete here." in told
     assert "Knight Quest: a sweep over c is not part of the scale smoke." in told
 

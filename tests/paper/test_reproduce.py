@@ -172,6 +172,19 @@ def test_experiment_is_run_and_judged(tmp_path, monkeypatch):
     assert "experiment diameter" in found.run["seconds"]
 
 
+def test_every_claim_about_an_experiment_is_judged_from_the_same_runs(tmp_path, monkeypatch):
+    driven = []
+    monkeypatch.setattr(reproduce, "drive", lambda spec, **_: driven.append(spec.name) or Driven(len(spec.cells())))
+    monkeypatch.setattr(reproduce, "_judge", lambda claim, *_: Outcome("holds", {"judge": claim.id}))
+    monkeypatch.setattr("spanrl.paper.page.write.write_pages", lambda found: {})
+    found = reproduce.reproduce(out=tmp_path, scale="smoke", only=["G2", "G5"])
+    assert driven == ["three-state"]
+    assert {name: found.claims[name]["numbers"] for name in ("G2", "G5")} == {
+        name: {"judge": name} for name in ("G2", "G5")
+    }
+    assert found.surprises == ("G5",)  # expected to fail
+
+
 def test_failed_runs_leave_the_claim_unchecked_and_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr(reproduce, "experiment_spec", tiny)
     text = tmp_path / "experiments" / "diameter" / "failed" / "three-state" / "ucrl" / "001.txt"

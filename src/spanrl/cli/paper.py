@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from spanrl.paper.reproduce import Reproduction
 
 
+DURATIONS = "smoke takes a minute, quick about three, paper eight to ten on two cores"
+
+
 def reproduce(
     more: Annotated[
         list[str] | None, typer.Argument(metavar="ID", help="Ids of claims, the same as --only.", show_default=False)
@@ -23,8 +26,7 @@ def reproduce(
         str,
         typer.Option(
             metavar="smoke|quick|paper",
-            help="How much to do: a minute, about three, or the paper's horizons and numbers of runs (about a quarter of an hour on "
-            "two cores).",
+            help=f"How much to do; paper has the paper's horizons and numbers of runs. {DURATIONS}.",
         ),
     ] = "quick",
     only: Annotated[
