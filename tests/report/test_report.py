@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import errno
-import json
 import math
 import re
 import subprocess
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from by_hand import AGENTS, ENVS, EVIL, HORIZON, experiment, root, times
+from reading import Reader, read
 from scipy import stats
 
 from spanrl import axes
@@ -24,8 +23,7 @@ from spanrl.errors import MissingExtraError, RunFileError
 from spanrl.experiments.results import Results
 from spanrl.experiments.spec import Cell, Entry
 from spanrl.report import write
-from spanrl.report.chapters import Curve, chapters, thinned
-from spanrl.report.coincidence import WITHIN, coinciding
+from spanrl.report.chapters import chapters, thinned
 from spanrl.report.page import page
 from spanrl.report.plots import figures, plot_curves, plot_planning_share
 from spanrl.report.standings import holm, mark
@@ -33,58 +31,6 @@ from spanrl.report.text import display_names, interval, number
 from spanrl.report.write import write_report
 
 MANY = tuple(Entry(f"scal[span_bound={i + 1}]", f"agent {i:02d}") for i in range(14))
-
-
-class Reader(HTMLParser):
-    """Collect tags, the text outside scripts and styles, table rows, and the content of scripts."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.rows: list[list[str]] = []
-        self.scripts: list[str] = []
-        self.words: list[str] = []
-        self._in: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self._in.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("th", "td"):
-            self.rows[-1].append("")
-        if tag == "script":
-            self.scripts.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self._in:
-            while self._in.pop() != tag:
-                pass
-
-    def handle_data(self, data: str) -> None:
-        if "script" in self._in:
-            self.scripts[-1] += data
-        elif "style" not in self._in:
-            self.words.append(data)
-            if self.rows and ("th" in self._in or "td" in self._in):
-                self.rows[-1][-1] += data
-
-    @property
-    def text(self) -> str:
-        return " ".join("".join(self.words).replace("\u00a0", " ").split())
-
-    @property
-    def data(self) -> dict[str, Any]:
-        return dict(json.loads(self.scripts[0]))
-
-    def row(self, name: str, which: int = 0) -> list[str]:
-        return [" ".join(cell.split()) for cell in [row for row in self.rows if row and row[0] == name][which]]
-
-
-def read(results: Results) -> Reader:
-    return Reader(page(results, chapters(results)))
 
 
 @pytest.fixture(scope="module")
@@ -337,77 +283,6 @@ def test_numbers_that_are_none_are_null(tmp_path: Path) -> None:
     mean = read(experiment(tmp_path / "x", regret=regret)).data["chapters"][0]["series"][0]["values"]["regret"]["mean"]
     assert mean[0] is None
     assert None not in mean[1:]
-
-
-# --- what must not mislead ------------------------------------------------------------------------------------------
-
-
-def test_a_steady_loss_looks_steady(tmp_path: Path) -> None:
-    """Linear regret is a straight line on the axes that a chart opens with, in print and on the screen."""
-    results = experiment(tmp_path / "x", envs=ENVS[:1], seeds=2, regret=lambda cell, place, t: 0.1 * (1 + place) * t)
-    (chapter,), names = chapters(results), display_names(results.agents)
-    for value in ("regret", "pseudo_regret"):
-        (ax,) = plot_curves(chapter, value, names, HORIZON).axes
-        assert (ax.get_xscale(), ax.get_yscale()) == ("linear", "linear")
-        for line in ax.lines:
-            seen = ax.transData.transform(line.get_xydata())
-            assert np.abs(seen[:, 1] - np.polyval(np.polyfit(*seen.T, 1), seen[:, 0])).max() < 1e-6
-    assert [plot_curves(chapter, value, names, HORIZON).axes[0].get_xscale() for value in ("span", "n_episodes")] == [
-        "log"
-    ] * 2
-    reader = read(results)
-    scales = {one["key"]: (one["x"], one["y"]) for one in reader.data["chapters"][0]["quantities"]}
-    assert scales["regret"] == scales["pseudo_regret"] == ("linear", "linear")
-    pressed = {
-        a["data-set"]: a["data-value"] for tag, a in reader.tags if tag == "button" and a.get("aria-pressed") == "true"
-    }
-    assert pressed == {"quantity": "regret", "x": "linear", "y": "linear"}
-
-
-def curve(*mean: float) -> Curve:
-    values = np.array(mean)
-    return Curve(1, np.arange(values.size), values, values, values)
-
-
-def test_curves_that_coincide_are_found() -> None:
-    line = np.linspace(0.0, 100.0, 5)
-    near, far = 0.9 * 100 * WITHIN, 1.1 * 100 * WITHIN
-    curves = {
-        "a": curve(*line),
-        "b": curve(*(line - near)),
-        "c": curve(*(line - far)),
-        "d": curve(*(line - far - near)),
-    }
-    assert coinciding(curves) == [["a", "b"], ["c", "d"]]
-    assert coinciding({"a": curve(*line), "b": curve(*line[:-1], 90.0)}) == [], "they part at the end"
-    assert coinciding({"a": curve(*line), "b": replace(curve(*line), t=np.arange(5) + 1)}) == [], "at other times"
-    unknown = curve(np.nan, 1.0)
-    assert coinciding({"a": unknown, "b": unknown, "c": curve(1.0, 1.0)}) == [["a", "b"]]
-    assert coinciding({"a": curve(7.0, 7.0), "b": curve(7.0, 7.0)}) == [["a", "b"]], "a range of its own is not needed"
-    assert coinciding({}) == []
-
-
-def test_a_figure_names_the_curves_that_coincide(tmp_path: Path) -> None:
-    results = experiment(tmp_path / "x", envs=ENVS[:1], regret=lambda cell, place, t: root(cell, min(place, 1), t))
-    (chapter,), names = chapters(results), display_names(results.agents)
-    (ax,) = plot_curves(chapter, "regret", names, HORIZON).axes
-    assert ax.get_title().splitlines()[1:] == ["one line: ucrl = UCRL2"]
-    (ax,) = plot_curves(chapter, "span", names, HORIZON).axes
-    assert ax.get_title().splitlines()[1:] == ["one line: all agents"]
-
-
-def test_a_regret_that_is_not_positive_has_no_slope_and_the_reason_is_told(tmp_path: Path) -> None:
-    def regret(cell: Cell, place: int, t: np.ndarray) -> np.ndarray:
-        negative = (t < 0, t > 9000, (t > 500) & (t < 1000))[place]
-        return root(cell, place, t) * np.where(negative, -1.0, 1.0)
-
-    results = experiment(tmp_path / "x", envs=ENVS[:1], regret=regret)
-    assert results.slope()["slope"].is_nan().to_list() == [False, True, True]
-    assert results.slope(start=1000)["slope"].is_nan().to_list() == [False, True, False]
-    reader = read(results)
-    assert [reader.row(name)[7] for name in ("SCAL", "ucrl", "UCRL2")] == ["0.5 [0.5, 0.5]", "–", "–"]
-    assert "None is given for ucrl, UCRL2: the mean regret is not positive all that time" in reader.text
-    assert "None is given" not in read(experiment(tmp_path / "y", seeds=1)).text
 
 
 # --- names of users -------------------------------------------------------------------------------------------------
