@@ -9,7 +9,9 @@ import pytest
 
 from spanrl.agents import registry as agents
 from spanrl.cli import main
+from spanrl.cli.paper import DURATIONS
 from spanrl.envs import registry as envs
+from spanrl.paper.reproduce import reproduce
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
@@ -33,6 +35,12 @@ def test_python_examples(page, monkeypatch):
     failed, attempted = doctest.testfile(str(page), module_relative=False)
     assert failed == 0
     assert attempted > 10
+
+
+def test_readme_help_and_docstring_give_the_same_durations(capsys):
+    assert main(["reproduce", "--help"]) == 0
+    for text in (README.read_text(encoding="utf-8"), reproduce.__doc__, capsys.readouterr().out):
+        assert DURATIONS in " ".join(text.replace("`", "").split())
 
 
 def test_commands_print_what_is_shown(capsys, tmp_path, monkeypatch):

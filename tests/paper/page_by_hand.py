@@ -123,7 +123,7 @@ def entries(**changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
                 "is it": True,
             },
         } | dict(changes.get(claim.id, {}))
-    out["R5"]["numbers"] = {"three-state, c = 2: backups of EVI, of ScOpt": [1000, 600]}
+    out["R5"]["numbers"] = {"three-state, c = 2: backups of EVI, of ScOpt": [1000.0, 600.0]}
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -16,8 +17,10 @@ from scipy import stats
 
 from spanrl.axes import new_figure
 from spanrl.errors import OptionError
+from spanrl.paper.claims import SMOKE, all_claims
+from spanrl.paper.folder import Folder
 from spanrl.paper.page import domains, write
-from spanrl.paper.page.beyond import sweep_rows, sweep_sentence
+from spanrl.paper.page.beyond import NO_BACKUPS, backup_rows, sweep_rows, sweep_sentence
 from spanrl.paper.page.contents import EXPERIMENTS, GROUPS
 from spanrl.paper.page.findings import compared, costs, decades, finals, over_time
 from spanrl.paper.page.html import page
@@ -27,6 +30,7 @@ from spanrl.paper.page.markdown import markdown
 from spanrl.paper.page.notation import formula, plain, with_powers
 from spanrl.paper.page.parts import Undrawn
 from spanrl.paper.page.sentences import comparison_sentence, horizon_sentence, order_sentence, sentences
+from spanrl.paper.system import System
 
 
 class Reader(HTMLParser):
@@ -167,7 +171,7 @@ def test_what_the_paper_says_of_all_bounds_is_told_at_the_horizon() -> None:
     )
     told = over_time([ucrl, low])
     assert sentences("three-state", told)[-1].startswith(
-        "The paper says that SCAL always performs better than UCRL. At T"
+        "The paper says that SCAL always performs better than UCRL (claim G5). At T"
     )
     assert not any("The paper says" in one for one in sentences("knight-quest", told))
 
@@ -285,6 +289,22 @@ def test_every_claim_has_anchor_verdict_and_expected_verdict(whole: str) -> None
     assert "Mixtures are over augmented extended actions" in section(whole, 'id="claim-R3"')
 
 
+def test_a_second_claim_about_an_experiment_refers_to_the_first(whole: str, tmp_path: Path) -> None:
+    part = section(whole, 'id="claim-G5"')
+    assert '<p>Its figures and tables stand with <a href="#claim-G2">G2</a>.</p>' in part
+    assert "fails, as expected" in part
+    assert "ScOpt never truncates" in part
+    assert "<table" not in part.replace('<table class="plain numbers">', "")
+    found = reproduction(
+        tmp_path, claims=entries(G5={"numbers": {"broken": "SCAL is no better than UCRL with c = 25"}})
+    )
+    text = markdown(found, drawn(), time_of(found))
+    assert "### G5. Three states, D = 200: SCAL is always better than UCRL" in text
+    assert "**fails**, expected: fails.\n\nIts figures and tables stand with G2." in text
+    assert "G5, fails. What failed: SCAL is no better than UCRL with c = 25." in text
+    assert text.count("figures/three-state.png") == 1
+
+
 def test_every_claim_is_in_a_group() -> None:
     named = [name for _, ids in GROUPS.values() for name in ids] + list(EXPERIMENTS)
     assert sorted(named) == sorted(entries())
@@ -315,7 +335,8 @@ def test_it_holds_all_that_it_shows_and_runs_no_other_script(whole: str) -> None
 
 def test_facts_count_claims_runs_and_steps(whole: str) -> None:
     head = section(whole, '<dl class="facts">', "</dl>")
-    assert "42 of 42" in head
+    assert "<dt>Verdicts</dt><dd>41 hold, 2 fail, 0 are vacuous</dd>" in head
+    assert "43 of 43" in head
     runs = sum(len(group.seeds) for one in experiments().values() for group in one.groups)
     assert f"<dd>{runs}</dd>" in head
     assert "2 min 00 s" in head
@@ -334,7 +355,8 @@ def test_an_unexpected_verdict_is_named_at_the_head(tmp_path: Path) -> None:
     assert "fails, expected: holds" in section(text, 'id="claim-O7"')
     assert "<strong>What failed:</strong> T<sub>c</sub> v ≤ Lv &lt;b&gt;" in section(text, 'id="claim-O7"')
     assert "not a number" in section(text, 'id="claim-O7"')
-    assert "40 of 42" in text
+    assert "41 of 43" in text
+    assert "41 hold, 2 fail, 0 are vacuous" in text
     assert text.count('aria-label="fails, expected: holds" title="fails, expected: holds">✗!</span>') == 2
     assert "**2 claims not as expected: O7, R3.**" in markdown(found, {}, time_of(found))
 
@@ -360,6 +382,7 @@ def test_claims_that_were_not_run_are_no_surprise_and_experiments_may_be_missing
     told = markdown(found, {}, time_of(found))
     assert "| O1 |" in told
     assert "– not-run | holds |" in told
+    assert "not asked for" not in told
     assert "This experiment is not complete here." in told
     assert "Knight Quest: a sweep over c is not part of the scale smoke." in told
 
@@ -443,8 +466,36 @@ def test_worst_excess_is_explained(whole: str) -> None:
     assert "a negative one has room to spare" in section(whole, 'id="claims"', "</p>")
 
 
-def test_the_backups_of_r5_stand_in_a_table(whole: str) -> None:
+def test_the_backups_of_r5_stand_in_a_table(whole: str, tmp_path: Path) -> None:
     assert '<th scope="row">three-state, c = 2</th><td>1,000</td><td>600</td><td>0.6</td>' in whole
+    assert NO_BACKUPS not in whole
+    found = reproduction(tmp_path)
+    assert "| three-state, c = 2 | 1,000 | 600 | 0.6 |" in markdown(found, {}, time_of(found))
+    without = reproduction(tmp_path, claims=entries() | {"R5": entries()["R5"] | {"numbers": {}}})
+    assert NO_BACKUPS in markdown(without, {}, time_of(without))
+
+
+def test_what_the_checker_of_r5_kept_on_disk_comes_to_the_table(real: System, tmp_path: Path) -> None:
+    folder = Folder(tmp_path, SMOKE)
+    folder.keep("R5", next(claim for claim in all_claims() if claim.id == "R5").run(real, SMOKE).to_json(), 1.0)
+    kept = folder.kept("R5")
+    assert kept is not None
+    numbers = {name: value for name, value in kept["numbers"].items() if "backups of" in name}
+    assert len(numbers) == 4
+    rows = list(backup_rows(kept))
+    assert [row[0] for row in rows] == [name.partition(":")[0] for name in numbers]
+    assert [row[1:3] for row in rows] == [[f"{count:,.0f}" for count in pair] for pair in numbers.values()]
+
+
+def test_backups_may_be_any_numbers_that_json_has() -> None:
+    name = "two-state, c = 1: backups of EVI, of ScOpt"
+    for value, cells in {
+        "[340, 170]": ["340", "170", "0.5"],
+        "[340.0, 170.0]": ["340", "170", "0.5"],
+        "[0, 5.0]": ["0", "5", "–"],
+        '["nan", "inf"]': ["–", "∞", "–"],
+    }.items():
+        assert list(backup_rows({"numbers": {name: json.loads(value)}})) == [["two-state, c = 1", *cells]]
 
 
 # Markdown
@@ -466,7 +517,7 @@ def test_markdown_tables_parse(tmp_path: Path) -> None:
         assert len(widths) == 1, rows[0]
         assert set(rows[1]) <= set("| -")
     claims = next(rows for rows in tables if rows[0].startswith("| Id |"))
-    assert len(claims) == 2 + 42
+    assert len(claims) == 2 + 43
     read = Reader(page(found, {}, time_of(found)))
     assert [row.split(" | ")[0][2:] for row in claims[2:]] == [key[6:] for key in read.ids if key.startswith("claim-")]
     assert {f"figures/{name}.png" for name in drawn()} == set(re.findall(r"\]\((figures/[^)]+)\)", text))

@@ -15,14 +15,12 @@ import pytest
 
 from spanrl.cli import main
 from spanrl.errors import DirectoryInUseError, OptionError, UnknownNameError
-from spanrl.experiments.driver import Outcome
+from spanrl.experiments.driver import Outcome as Driven
 from spanrl.paper import folder, reproduce
-from spanrl.paper.claims import QUICK, SCALES, SMOKE, all_claims, expected_verdicts
+from spanrl.paper.claims import QUICK, SCALES, SMOKE, Outcome, all_claims, expected_verdicts
 from spanrl.paper.experiments import EXPERIMENTS, experiment_spec
 from spanrl.paper.folder import Folder
 from spanrl.paper.pool import SLIPS, Answer
-from spanrl.paper.system import System
-from spanrl.paper.worker import checked
 
 ASKED = ["E1", "L2", "F3", "X1"]
 FIELDS = {"verdict", "expected", "reason", "title", "statement", "place", "tolerance", "scale", "numbers"}
@@ -174,12 +172,25 @@ def test_experiment_is_run_and_judged(tmp_path, monkeypatch):
     assert "experiment diameter" in found.run["seconds"]
 
 
-def test_failed_runs_fail_the_claim_and_are_named(tmp_path, monkeypatch):
+def test_every_claim_about_an_experiment_is_judged_from_the_same_runs(tmp_path, monkeypatch):
+    driven = []
+    monkeypatch.setattr(reproduce, "drive", lambda spec, **_: driven.append(spec.name) or Driven(len(spec.cells())))
+    monkeypatch.setattr(reproduce, "_judge", lambda claim, *_: Outcome("holds", {"judge": claim.id}))
+    monkeypatch.setattr("spanrl.paper.page.write.write_pages", lambda found: {})
+    found = reproduce.reproduce(out=tmp_path, scale="smoke", only=["G2", "G5"])
+    assert driven == ["three-state"]
+    assert {name: found.claims[name]["numbers"] for name in ("G2", "G5")} == {
+        name: {"judge": name} for name in ("G2", "G5")
+    }
+    assert found.surprises == ("G5",)  # expected to fail
+
+
+def test_failed_runs_leave_the_claim_unchecked_and_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr(reproduce, "experiment_spec", tiny)
     text = tmp_path / "experiments" / "diameter" / "failed" / "three-state" / "ucrl" / "001.txt"
     monkeypatch.setattr(reproduce, "drive", failing(reproduce.drive, text))
     found = reproduce.reproduce(out=tmp_path, scale="smoke", only=["G1"], workers=1)
-    assert found.claims["G1"]["verdict"] == "fails"
+    assert found.claims["G1"]["verdict"] == "not-run"
     assert "1 of 16 runs failed, three-state/ucrl/001 first: it broke" in found.claims["G1"]["numbers"]["error"]
     assert found.surprises == ("G1",)
     assert found.experiments == {}
@@ -213,7 +224,7 @@ def test_what_goes_wrong_without_a_claim_is_told_and_fails_the_command(tmp_path,
             done(task, Answer({"slips": [slip]} if task == SLIPS else {"verdict": verdict, "numbers": {}}, 1.0))
 
     def drive(spec, **_):
-        return Outcome(len(spec.cells()), failed={"three-state/ucrl/000": "broken"})
+        return Driven(len(spec.cells()), failed={"three-state/ucrl/000": "broken"})
 
     monkeypatch.setattr(reproduce, "ask", ask)
     monkeypatch.setattr(reproduce, "drive", drive)
@@ -227,16 +238,20 @@ def test_what_goes_wrong_without_a_claim_is_told_and_fails_the_command(tmp_path,
     assert "figure diameter could not be drawn: no numbers" in err
 
 
-def test_error_in_a_claim_that_should_fail_is_no_failure():
-    """R3 is expected to fail; a checker that breaks down must not pass for that."""
+def test_error_in_a_checker_is_told_and_fails_the_command(tmp_path, monkeypatch, capsys):
+    """As it comes back from a worker: not-run, which is never the expected verdict."""
 
-    def check(system, scale):
-        raise ZeroDivisionError
+    def ask(tasks, scale, *, done, **_):
+        for task in tasks:
+            done(task, Answer(Outcome("not-run", {"error": f"ImportError: {task}"}).to_json(), 1.0))
 
-    broken = {claim.id: claim for claim in all_claims()}["R3"]
-    assert checked(replace(broken, check=check), System.real(), SMOKE).verdict == "not-run"
-    other = {claim.id: claim for claim in all_claims()}["R4"]
-    assert checked(replace(other, check=check), System.real(), SMOKE).verdict == "fails"
+    monkeypatch.setattr(reproduce, "ask", ask)
+    monkeypatch.setattr("spanrl.paper.page.write.write_pages", lambda found: {})
+    out = str(tmp_path / "out")
+    assert main(["--quiet", "reproduce", "--scale", "smoke", "--out", out, "--only", "L2", "R3"]) == 1
+    err = capsys.readouterr().err
+    assert "L2 not-run, expected holds: ImportError: L2" in err
+    assert "R3 not-run, expected fails: ImportError: R3" in err
 
 
 def test_remains_of_a_kill_do_not_lock_the_directory_out(tmp_path):
@@ -303,7 +318,7 @@ def test_kill_at_any_moment_loses_nothing(tmp_path):
 def test_command_prints_verdicts_and_the_page(done, capsys):
     assert main(["reproduce", "--scale", "smoke", "--out", str(done.dir), "--only", "E1", "l2", "F3,X1"]) == 0
     out = capsys.readouterr().out
-    assert "4 of 4 verdicts are as expected." in out
+    assert "4 of 4 verdicts are as expected: 4 hold, 0 fail, 0 are vacuous." in out
     assert "report.html" in out
     assert "L2" in out
     assert "S1" not in out

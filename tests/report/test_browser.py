@@ -114,6 +114,12 @@ def lines(tab: Any) -> dict[str, Any]:
     return dict(ask(tab, "chart.data.filter((one) => !one.meta.isBand).map((one) => [one.name, one.visible])"))
 
 
+def pressed(tab: Any) -> dict[str, str]:
+    """Return key → value of the switches that are on."""
+    on = "figure[data-chapter='0'] button[data-set][aria-pressed='true']"
+    return dict(tab.eval_on_selector_all(on, "all => all.map((one) => [one.dataset.set, one.dataset.value])"))
+
+
 def bands(tab: Any) -> int:
     return int(ask(tab, "chart.data.filter((one) => one.meta.isBand).length"))
 
@@ -126,12 +132,36 @@ def click_legend(tab: Any, name: str, times: int = 1) -> None:
 
 def test_the_axes_switch(report: Path, visit: Open) -> None:
     with visit(report) as tab:
-        assert ask(tab, "[chart._fullLayout.xaxis.type, chart._fullLayout.yaxis.type]") == ["log", "linear"]
-        press(tab, "x", "linear")
+        types = "[chart._fullLayout.xaxis.type, chart._fullLayout.yaxis.type]"
+        assert ask(tab, types) == ["linear", "linear"]
+        press(tab, "quantity", "span")
+        assert ask(tab, types) == ["log", "linear"], "what suits the quantity"
+        assert pressed(tab) == {"quantity": "span", "x": "log", "y": "linear"}
         press(tab, "y", "log")
-        assert ask(tab, "[chart._fullLayout.xaxis.type, chart._fullLayout.yaxis.type]") == ["linear", "log"]
-        pressed = tab.get_attribute("figure[data-chapter='0'] button[data-set='y'][data-value='log']", "aria-pressed")
-        assert pressed == "true"
+        press(tab, "quantity", "regret")
+        assert ask(tab, types) == ["linear", "log"], "what the reader chose stays"
+        assert pressed(tab) == {"quantity": "regret", "x": "linear", "y": "log"}
+        press(tab, "x", "log")
+        assert ask(tab, types) == ["log", "log"]
+
+
+def test_lines_that_coincide_are_named_as_long_as_they_are_shown(visit: Open, tmp_path: Path) -> None:
+    def regret(cell: Cell, place: int, t: np.ndarray) -> np.ndarray:
+        """UCRL2 is 1 above ucrl: nothing at the end, and another line on a logarithmic axis."""
+        return 2 * np.sqrt(t) * (1 if place else 20) + (place == 2)
+
+    with visit(_write(tmp_path / "x", envs=ENVS[:1], regret=regret)) as tab:
+        note = f"{CHART} ~ .note"
+        assert tab.inner_text(note) == "ucrl = UCRL2: these lines coincide, and one hides the others."
+        press(tab, "y", "log")
+        assert tab.inner_text(note) == ""
+        press(tab, "y", "linear")
+        assert "coincide" in tab.inner_text(note)
+        click_legend(tab, "ucrl")
+        until(tab, "chart.data.some((one) => one.visible === 'legendonly')")
+        assert tab.inner_text(note) == ""
+        press(tab, "quantity", "span")
+        assert tab.inner_text(note) == "UCRL2 = SCAL: these lines coincide, and one hides the others."
 
 
 def test_a_log_axis_leaves_out_what_is_not_positive_and_says_so(report: Path, visit: Open) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import errno
-import json
 import math
 import re
 import subprocess
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from by_hand import AGENTS, ENVS, EVIL, HORIZON, experiment, root, times
+from reading import Reader, read
 from scipy import stats
 
 from spanrl import axes
@@ -32,58 +31,6 @@ from spanrl.report.text import display_names, interval, number
 from spanrl.report.write import write_report
 
 MANY = tuple(Entry(f"scal[span_bound={i + 1}]", f"agent {i:02d}") for i in range(14))
-
-
-class Reader(HTMLParser):
-    """Collect tags, the text outside scripts and styles, table rows, and the content of scripts."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.rows: list[list[str]] = []
-        self.scripts: list[str] = []
-        self.words: list[str] = []
-        self._in: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self._in.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("th", "td"):
-            self.rows[-1].append("")
-        if tag == "script":
-            self.scripts.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self._in:
-            while self._in.pop() != tag:
-                pass
-
-    def handle_data(self, data: str) -> None:
-        if "script" in self._in:
-            self.scripts[-1] += data
-        elif "style" not in self._in:
-            self.words.append(data)
-            if self.rows and ("th" in self._in or "td" in self._in):
-                self.rows[-1][-1] += data
-
-    @property
-    def text(self) -> str:
-        return " ".join("".join(self.words).replace("\u00a0", " ").split())
-
-    @property
-    def data(self) -> dict[str, Any]:
-        return dict(json.loads(self.scripts[0]))
-
-    def row(self, name: str, which: int = 0) -> list[str]:
-        return [" ".join(cell.split()) for cell in [row for row in self.rows if row and row[0] == name][which]]
-
-
-def read(results: Results) -> Reader:
-    return Reader(page(results, chapters(results)))
 
 
 @pytest.fixture(scope="module")
@@ -326,6 +273,7 @@ def test_thinning_keeps_both_ends_and_spreads_evenly(n: int) -> None:
     if len(t) > 200:
         far = t[kept] > 1000
         assert np.diff(np.log(t[kept][far])).max() < 2.5 * np.log(1e8) / 199
+        assert np.diff(t[kept]).max() < 2 * max(t[-1] / 79, np.diff(t).max()), "on a linear axis, too"
 
 
 def test_numbers_that_are_none_are_null(tmp_path: Path) -> None:
@@ -365,7 +313,7 @@ def test_names_are_one_line_and_told_apart() -> None:
 def test_a_figure_has_a_line_and_a_band_an_agent(results: Results) -> None:
     figure = plot_curves(chapters(results)[0], "pseudo_regret", display_names(results.agents), HORIZON)
     (ax,) = figure.axes
-    assert (ax.get_xscale(), ax.get_xlabel(), ax.get_ylabel()) == ("log", "step t", "pseudo-regret")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step t", "pseudo-regret")
     assert (len(ax.lines), len(ax.collections)) == (3, 3)
     np.testing.assert_allclose(ax.lines[0].get_ydata()[-1], 0.5 * 1.15 * 100.0)
     assert ax.get_title() == "mean with 95 % intervals; 4 runs an agent, T = 10,000"

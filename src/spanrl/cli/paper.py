@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from spanrl.paper.reproduce import Reproduction
 
 
-_WHY = ("broken", "error", "reason", "never occurred")
+DURATIONS = "smoke takes a minute, quick about three, paper eight to ten on two cores"
 
 
 def reproduce(
@@ -26,15 +26,14 @@ def reproduce(
         str,
         typer.Option(
             metavar="smoke|quick|paper",
-            help="How much to do: a minute, about three, or the paper's horizons and numbers of runs (about a quarter of an hour on "
-            "two cores).",
+            help=f"How much to do; paper has the paper's horizons and numbers of runs. {DURATIONS}.",
         ),
     ] = "quick",
     only: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ID...",
-            help="Ids of claims, such as --only L2 S1 G3; all where left out. G1 to G4 are the experiments.",
+            help="Ids of claims, such as --only L2 S1 G3; all where left out. G1 to G5 are about the experiments.",
         ),
     ] = None,
     out: Annotated[
@@ -77,6 +76,9 @@ def reproduce(
 
 
 def _summarise(found: Reproduction, ids: list[str], out: str) -> None:
+    from spanrl.paper.claims.base import WHY
+    from spanrl.paper.page.summary import verdicts
+
     asked = [name for name in found.claims if not ids or name in {one.upper() for one in ids}]
     if not Settings.quiet:
         table = new_table("claim", "verdict", "expected", "")
@@ -85,12 +87,13 @@ def _summarise(found: Reproduction, ids: list[str], out: str) -> None:
             table.add_row(name, entry["verdict"], entry["expected"], entry["title"])
         show(table)
     print(
-        f"{len(asked) - len(found.surprises)} of {len(asked)} verdicts are as expected. "
+        f"{len(asked) - len(found.surprises)} of {len(asked)} verdicts are as expected: "
+        f"{verdicts(found.claims[name] for name in asked)}. "
         f"{Path(out) / 'report.html'} shows them all."
     )
     for name in found.surprises:
         entry = found.claims[name]
-        why = next((str(entry["numbers"][key]) for key in _WHY if key in entry["numbers"]), "")
+        why = next((str(entry["numbers"][key]) for key in WHY if key in entry["numbers"]), "")
         tell(f"{name} {entry['verdict']}, expected {entry['expected']}: {why}")
     for line in found.problems:
         tell(line)

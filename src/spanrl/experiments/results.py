@@ -159,8 +159,9 @@ class Results:
     def slope(self, value: str = "regret", *, start: float | None = None, level: float = 0.95) -> Any:
         """Return env, agent, label, n, slope, low, high: the slope of log value against log t for t ≥ ``start``.
 
-        Each run has its own least-squares slope; their mean and its t interval are given, NaN where a run has fewer than 3 positive
-        values. ``start`` is a hundredth of the last time unless given: the last two decades.
+        Each run has its own least-squares slope; their mean and its t interval are given. NaN where the mean over runs is not positive all
+        that time, for then there is no growth to speak of, or a run has fewer than 3 positive values. ``start`` is a hundredth of the last
+        time unless given: the last two decades.
         """
         if start is not None and (isinstance(start, bool) or not isinstance(start, Real)):
             raise OptionError(
@@ -169,7 +170,11 @@ class Results:
         blocks = []
         for group, t, values in self._arrays(value):
             used = t >= (t[-1] / 100.0 if start is None else float(start))
-            slopes = statistics.log_log_slopes(t[used].astype(np.float64), values[:, used])
+            late = values[:, used]
+            is_positive = (late.mean(axis=0) > 0.0).all()
+            slopes = statistics.log_log_slopes(
+                t[used].astype(np.float64), late if is_positive else np.full_like(late, np.nan)
+            )
             found = statistics.mean_interval(slopes[:, None], level=level)
             blocks.append(_head(group) | {"n": len(values), "slope": found.mean, "low": found.low, "high": found.high})
         return tables.frame(_GROUP | {"n": int} | dict.fromkeys(("slope", "low", "high"), float), blocks)

@@ -134,6 +134,16 @@ def impatient(factor: float) -> Mutant:
     return mutant
 
 
+def half_as_wide(info: ProblemInfo, t: int) -> float:
+    """Plan to ε_k/2."""
+    return info.size / sqrt(t) / 2
+
+
+def from_r_max(info: ProblemInfo, t: int) -> float:
+    """Take r_min to be 0 in ε_k."""
+    return info.r_max / sqrt(t)
+
+
 def swapped(plan: Plan, info: ProblemInfo) -> Plan:
     """Swap the two weights of a mixture."""
     return plan._replace(weight=np.where(plan.weight > 0, 1 - plan.weight, 0.0))

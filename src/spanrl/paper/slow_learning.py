@@ -64,6 +64,11 @@ def double(n: int) -> int:
     return max(1, n)
 
 
+def accuracy(info: ProblemInfo, t: int) -> float:
+    """Return ε_k = (r_max − r_min)/√t_k."""
+    return info.size / sqrt(t)
+
+
 def as_planned(plan: Plan, info: ProblemInfo) -> Plan:
     """Play what was planned."""
     return plan
@@ -84,6 +89,7 @@ class LearningParts:
     hoeffding: float = 3.5  # 7/2
     weissman: float = 14.0
     limit: Callable[[int], int] = double
+    accuracy: Callable[[ProblemInfo, int], float] = accuracy
     first_step: int = 1  # t_1
     play: Callable[[Plan, ProblemInfo], Plan] = as_planned
     augments: bool = True
@@ -193,14 +199,14 @@ class SlowLearner(Learner):
         rules, parts, info = self.rules, self._parts, self.info
         model = plausible(parts, rules.region, self.counts, t, info)
         model = self._with.augment(model) if parts.augments else model
-        options: dict[str, Any] = {"v_init": self._v if rules.warm_start else None}
+        options: dict[str, Any] = {"v_init": self._v} if rules.warm_start else {"method": "value-iteration"}
         if rules.perturb and parts.perturbs:
             eta = self._eta(t)
             model, options = self._with.perturb(model, eta, 0), {"contraction": 1 - eta}
         found = self._with.solve(
             model,
             span_bound=rules.span_bound,
-            tol=info.size / sqrt(t),
+            tol=parts.accuracy(info, t),
             policy="mixture" if rules.mixture else "greedy",
             **options,
         )

@@ -26,6 +26,12 @@ TITLES = {
 }
 """The quantities a report shows over time, and what stands at their axes."""
 
+SCALES = {"span": ("log", "linear"), "n_episodes": ("log", "linear")}
+"""Scales of the time axis and of the values where they are not both linear, as for all that is summed over time: there a steady loss must
+look steady. Spans change, and episodes begin, mostly early on."""
+
+LINEAR = ("linear", "linear")
+
 Floats = NDArray[np.float64]
 
 
@@ -88,14 +94,21 @@ def chapters(results: Results) -> list[Chapter]:
 
 
 def thinned(t: NDArray[np.int64], most: int = MOST_POINTS) -> NDArray[np.int64]:
-    """Return indices of at most ``most`` of the times, evenly spread on a logarithmic axis, the first and the last always among them."""
+    """Return indices of at most ``most`` of the times, the first and the last always among them.
+
+    Three in five are evenly spread on a logarithmic axis, the others on a linear one: a chart is read on either.
+    """
     if len(t) <= most:
         return np.arange(len(t))
-    logs = np.log(np.maximum(t, 1))
-    wanted = np.linspace(logs[0], logs[-1], most)
-    after = np.clip(np.searchsorted(logs, wanted), 1, len(t) - 1)
+    return np.union1d(_spread(np.log(np.maximum(t, 1)), 3 * most // 5), _spread(t.astype(np.float64), 2 * most // 5))
+
+
+def _spread(at: Floats, count: int) -> NDArray[np.int64]:
+    """Return the indices of the increasing values ``at`` nearest to ``count`` evenly spread ones, ends included."""
+    wanted = np.linspace(at[0], at[-1], count)
+    after = np.clip(np.searchsorted(at, wanted), 1, len(at) - 1)
     before = after - 1
-    return np.unique(np.where(wanted - logs[before] < logs[after] - wanted, before, after))
+    return np.where(wanted - at[before] < at[after] - wanted, before, after)
 
 
 def _shown(measure: str) -> list[str]:

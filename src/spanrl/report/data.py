@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from spanrl.axes import PALETTE
-from spanrl.report.chapters import TITLES, Chapter, Curve
+from spanrl.report.chapters import LINEAR, SCALES, TITLES, Chapter, Curve
+from spanrl.report.coincidence import WITHIN
 from spanrl.report.text import LEVEL, runs_per_agent
 
 SHOWN_FIRST = 10
@@ -24,21 +25,24 @@ def chart_data(chapters: Sequence[Chapter], agents: Mapping[str, str], horizon: 
     places = {agent: i for i, agent in enumerate(agents)}
     return {
         "colours": PALETTE,
+        "within": WITHIN,
         "agents": list(agents.values()),
         "chapters": [
             {
                 "folder": chapter.folder,
                 "unknown": not chapter.gain_known,
                 "first": SHOWN_FIRST,
-                "quantities": [
-                    {"key": value, "title": TITLES[value], "caption": chart_caption(chapter, value, horizon)}
-                    for value in chapter.curves
-                ],
+                "quantities": [_quantity(chapter, value, horizon) for value in chapter.curves],
                 "series": [_series(chapter, row.agent, places[row.agent]) for row in chapter.ranking],
             }
             for chapter in chapters
         ],
     }
+
+
+def _quantity(chapter: Chapter, value: str, horizon: int) -> dict[str, str]:
+    x, y = SCALES.get(value, LINEAR)
+    return {"key": value, "title": TITLES[value], "caption": chart_caption(chapter, value, horizon), "x": x, "y": y}
 
 
 def _series(chapter: Chapter, agent: str, place: int) -> dict[str, Any]:

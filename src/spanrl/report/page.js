@@ -35,7 +35,7 @@
       this.figure = figure;
       this.chapter = chapter;
       this.box = figure.querySelector(".chart");
-      this.state = { quantity: chapter.quantities[0].key, x: "log", y: "linear" };
+      this.state = { quantity: chapter.quantities[0].key }; // and x, y once the reader has chosen a scale
       this.bands = true;
       this.shown = new Set(chapter.series.slice(0, chapter.first).map((one) => one.agent));
       this.last = { agent: null, time: -Infinity };
@@ -54,10 +54,16 @@
 
     choose(key, value) {
       this.state[key] = value;
-      this.figure.querySelectorAll(`button[data-set="${key}"]`).forEach((button) => {
-        button.setAttribute("aria-pressed", String(button.dataset.value === value));
+      this.figure.querySelectorAll("button[data-set]").forEach((button) => {
+        const now = button.dataset.set === "quantity" ? this.state.quantity : this.scale(button.dataset.set);
+        button.setAttribute("aria-pressed", String(button.dataset.value === now));
       });
       this.draw();
+    }
+
+    /** The scale of an axis: what the reader chose, else what suits the quantity. */
+    scale(axis) {
+      return this.state[axis] ?? this.quantity[axis];
     }
 
     show(which) {
@@ -88,6 +94,10 @@
       return this.chapter.series.filter((one) => !printing || this.shown.has(one.agent));
     }
 
+    get visible() {
+      return this.chapter.series.filter((one) => this.shown.has(one.agent));
+    }
+
     get isNarrow() {
       return this.width < 700;
     }
@@ -98,8 +108,7 @@
 
     /** The smallest positive number in sight: where a band on a logarithmic axis ends below. */
     get floor() {
-      const visible = this.chapter.series.filter((one) => this.shown.has(one.agent));
-      const values = visible.flatMap((one) => {
+      const values = this.visible.flatMap((one) => {
         const { mean, low } = one.values[this.state.quantity];
         return mean.concat(low || []).filter(isPositive);
       });
@@ -109,7 +118,7 @@
     band(one, floor) {
       const { low, high } = one.values[this.state.quantity];
       if (!this.bands || !low || !this.shown.has(one.agent)) return null;
-      const isLog = this.state.y === "log";
+      const isLog = this.scale("y") === "log";
       const kept = one.t.map((_, i) => i).filter((i) => isNumber(low[i]) && isNumber(high[i]) && (!isLog || high[i] > floor));
       const bottom = kept.map((i) => (isLog ? Math.max(low[i], floor) : low[i]));
       const times = kept.map((i) => one.t[i]);
@@ -127,7 +136,7 @@
       const range = (i) => (low ? `95\u00a0%: [${written(low[i])}, ${written(high[i])}]` : "one run: no interval");
       return {
         x: one.t,
-        y: this.state.y === "log" ? mean.map((value) => (isPositive(value) ? value : null)) : mean,
+        y: this.scale("y") === "log" ? mean.map((value) => (isPositive(value) ? value : null)) : mean,
         customdata: one.t.map((t, i) => [t.toLocaleString("en"), written(mean[i]), range(i)]),
         type: "scatter", mode: "lines", line: { color: colour(one.agent), width: 2, dash: dash(one.agent), simplify: false },
         name: literal(shortened(label)),
@@ -145,9 +154,9 @@
 
     axis(name, title) {
       const { soft, line } = theme();
-      const isLog = this.state[name] === "log";
+      const isLog = this.scale(name) === "log";
       return {
-        title: { text: literal(title), standoff: 12 }, type: this.state[name], automargin: true,
+        title: { text: literal(title), standoff: 12 }, type: this.scale(name), automargin: true,
         gridcolor: line, linecolor: line, zerolinecolor: line, tickfont: { color: soft }, exponentformat: "power", minexponent: 4,
         separatethousands: true, rangemode: isLog ? "normal" : "tozero", nticks: isLog ? undefined : this.isNarrow ? 5 : 9,
         dtick: isLog && this.decades(name) > 2 ? 1 : undefined,
@@ -156,8 +165,7 @@
 
     /** How many powers of ten the data span: with three or more, ticks at the powers alone. */
     decades(name) {
-      const visible = this.chapter.series.filter((one) => this.shown.has(one.agent));
-      const values = visible.flatMap((one) => (name === "x" ? one.t : one.values[this.state.quantity].mean)).filter(isPositive);
+      const values = this.visible.flatMap((one) => (name === "x" ? one.t : one.values[this.state.quantity].mean)).filter(isPositive);
       if (!values.length) return 0;
       const ends = values.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, 0]);
       return Math.log10(ends[1] / ends[0]);
@@ -187,6 +195,25 @@
       };
     }
 
+    /** Groups of visible agents whose lines look like one: nowhere further apart than a fraction of the chart's height. */
+    coinciding() {
+      const isLog = this.scale("y") === "log";
+      const place = (value) => (isLog ? (isPositive(value) ? Math.log10(value) : null) : value);
+      const lines = this.visible.map(({ agent, t, values }) => ({ agent, t, y: values[this.state.quantity].mean.map(place) }));
+      const ends = lines.flatMap((one) => one.y).filter(isNumber).concat(isLog ? [] : [0]);
+      const [least, most] = ends.reduce(([a, b], y) => [Math.min(a, y), Math.max(b, y)], [Infinity, -Infinity]);
+      const room = report.within * (most - least);
+      const same = (a, b) => a === b || (isNumber(a) && isNumber(b) && Math.abs(a - b) <= room);
+      const near = (a, b) => a.t.length === b.t.length && a.t.every((t, i) => t === b.t[i] && same(a.y[i], b.y[i]));
+      const groups = [];
+      for (const one of lines) {
+        const group = groups.find(([first]) => near(first, one));
+        if (group) group.push(one);
+        else groups.push([one]);
+      }
+      return groups.filter((group) => group.length > 1).map((group) => group.map((one) => one.agent));
+    }
+
     notes() {
       const { series, first, unknown } = this.chapter;
       const notes = [];
@@ -194,8 +221,11 @@
       if (series.length > first) {
         notes.push(`${this.shown.size} of ${series.length} agents are shown, at first the ${first} best; the legend switches each on and off.`);
       }
-      if (this.state.y === "log") {
-        const means = series.filter((one) => this.shown.has(one.agent)).flatMap((one) => one.values[this.state.quantity].mean);
+      for (const group of this.coinciding()) {
+        notes.push(`${group.map((agent) => report.agents[agent]).join(" = ")}: these lines coincide, and one hides the others.`);
+      }
+      if (this.scale("y") === "log") {
+        const means = this.visible.flatMap((one) => one.values[this.state.quantity].mean);
         const left = means.filter((value) => isNumber(value) && value <= 0).length;
         if (left) notes.push(`${left.toLocaleString("en")} of the points drawn are zero or negative, and the log axis leaves them out.`);
       }

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from spanrl.axes import BLUE, DARK_GREY, DASHES, PALETTE, new_figure, tidy
-from spanrl.report.chapters import TITLES, Chapter
+from spanrl.report.chapters import LINEAR, SCALES, TITLES, Chapter
+from spanrl.report.coincidence import coinciding
 from spanrl.report.text import elided, runs_per_agent
 
 MOST_AGENTS = 12
 """A figure shows at most so many agents, the best ones: more lines cannot be told apart in print."""
 
 _WIDTH, _HEIGHT, _ROW = 6.4, 3.9, 0.19  # inches; a row of the legend adds to the height
-_LONG_NAME = 22
+_LONG_NAME, _LONG_NOTE = 22, 70
 
 
 def figures(chapter: Chapter, names: Mapping[str, str], horizon: int) -> Iterator[tuple[str, Any]]:
@@ -33,8 +34,9 @@ def plot_curves(chapter: Chapter, value: str, names: Mapping[str, str], horizon:
     figure, ax = _panel(chapter, "mean with 95 % intervals; " if several else "", horizon)
     order = list(names)
     handles, labels = [], []
-    for agent in _best(chapter):
-        curve, place = chapter.curves[value][agent], order.index(agent)
+    curves = {agent: chapter.curves[value][agent] for agent in _best(chapter)}
+    for agent, curve in curves.items():
+        place = order.index(agent)
         color = PALETTE[place % len(PALETTE)]
         dashes = DASHES[place // len(PALETTE) % len(DASHES)]
         style = (0, dashes) if dashes else "solid"
@@ -42,11 +44,18 @@ def plot_curves(chapter: Chapter, value: str, names: Mapping[str, str], horizon:
             ax.fill_between(curve.t, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
         handles += ax.plot(curve.t, curve.mean, color=color, linestyle=style, linewidth=1.6)
         labels.append(_label(names[agent]))
-    ax.set_xscale("log")
+    x, y = SCALES.get(value, LINEAR)
+    ax.set_xscale(x)
+    ax.set_yscale(y)
     ax.margins(x=0.01)
     ax.set_xlabel("step t")
     ax.set_ylabel(TITLES[value])
     tidy(ax)
+    for group in coinciding(curves):
+        together = (
+            "all agents" if len(group) == len(curves) else " = ".join(elided(names[one], _LONG_NAME) for one in group)
+        )
+        ax.set_title(f"{ax.get_title()}\none line: {_label(together, _LONG_NOTE)}", fontsize="small", color=DARK_GREY)
     columns = min(len(labels), max(1, 3 - max(map(len, labels)) // _LONG_NAME))
     figure.set_size_inches(_WIDTH, _HEIGHT + _ROW * math.ceil(len(labels) / columns))
     figure.legend(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from spanrl.report.chapters import TITLES, Chapter
+from spanrl.report.chapters import LINEAR, SCALES, TITLES, Chapter
 from spanrl.report.data import SHOWN_FIRST, chart_caption
 from spanrl.report.standings import Estimate, Standing, mark
 from spanrl.report.text import LEVEL, UNKNOWN, interval, number, runs_per_agent
@@ -26,15 +26,16 @@ def chapter_section(i: int, chapter: Chapter, agents: Mapping[str, str], horizon
 
 def _controls(chapter: Chapter) -> str:
     quantities = {value: TITLES[value] for value in chapter.curves}
+    first = next(iter(quantities))
+    scales = dict(zip("xy", SCALES.get(first, LINEAR), strict=True))
     shows = {"all": "all", "none": "none"} | (
         {"best": f"{SHOWN_FIRST} best"} if len(chapter.ranking) > SHOWN_FIRST else {}
     )
     buttons = "".join(f'<button type="button" data-show="{key}">{text}</button>' for key, text in shows.items())
     return (
         '<div class="controls">'
-        + _switch("quantity", "Quantity", quantities, next(iter(quantities)))
-        + _switch("x", "x axis", {"log": "log", "linear": "linear"}, "log")
-        + _switch("y", "y axis", {"log": "log", "linear": "linear"}, "linear")
+        + _switch("quantity", "Quantity", quantities, first)
+        + "".join(_switch(axis, f"{axis} axis", {"linear": "linear", "log": "log"}, scales[axis]) for axis in "xy")
         + f'<div class="group" role="group" aria-label="Agents"><span>Agents</span>{buttons}</div>'
         + f'<label><input type="checkbox" checked autocomplete="off"> {LEVEL} bands</label></div>'
     )
@@ -59,14 +60,22 @@ def _finals(chapter: Chapter, agents: Mapping[str, str], horizon: int) -> str:
         "the paired t-test, corrected by Holm’s method for all agents of this environment. "
         "* below 0.05, ** below 0.01, *** below 0.001."
     )
-    slope = (
-        " The slope is that of log regret against log t over the last two decades of t." if chapter.gain_known else ""
-    )
+    slope = f" {_slope_note(chapter, agents)}" if chapter.gain_known else ""
     caption = f"Final {what} on {chapter.title}, at T = {horizon:,}, {runs_per_agent(row.n for row in chapter.ranking)}, best first."
     ranked = {row.agent for row in chapter.ranking}
     absent = ", ".join(escape(name) for agent, name in agents.items() if agent not in ranked)
     note += f" Without a finished run here: {absent}." if absent else ""
     return f'<h3>Final {what}</h3>\n{_table(headers, rows, caption)}\n<p class="note">{note}{slope}</p>'
+
+
+def _slope_note(chapter: Chapter, agents: Mapping[str, str]) -> str:
+    """Say what the slope is, and why some agents have none."""
+    without = ", ".join(escape(agents[row.agent]) for row in chapter.ranking if math.isnan(row.slope.value))
+    return "The slope is that of log regret against log t over the last two decades of t." + (
+        f" None is given for {without}: the mean regret is not positive all that time, or was measured fewer than three times."
+        if without
+        else ""
+    )
 
 
 def _final_row(row: Standing, name: str, has_slope: bool, horizon: int) -> str:
@@ -108,6 +117,8 @@ def _cell(text: str, value: float) -> str:
 
 
 def _estimate(estimate: Estimate) -> str:
+    if math.isnan(estimate.value):
+        return _cell(UNKNOWN, math.nan)
     return _cell(f"{number(estimate.value)} <small>{interval(estimate.low, estimate.high)}</small>", estimate.value)
 
 

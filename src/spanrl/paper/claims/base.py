@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from spanrl.errors import SpanrlError
+from spanrl.experiments.worker import one_line
 from spanrl.paper.system import System
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 Verdict = Literal["holds", "fails", "vacuous", "not-run"]
 Number = float | int | bool | str | list[float]
 Gaps = dict[str, float]
+
+WHY = ("broken", "error", "never occurred", "no conclusion", "reason")
+"""The names under which a checker says, among its numbers, what a verdict other than ``holds`` rests on."""
 
 EXACT = 1e-9
 """Allowed excess in exact algebra: rounding of a few hundred double operations on numbers of order 10."""
@@ -85,11 +88,11 @@ class Claim:
     judge: Callable[[System, Experiment], Outcome] | None = field(default=None, repr=False)
 
     def run(self, system: System, scale: Scale) -> Outcome:
-        """Check the claim; an error that the software raises on purpose counts as a failure, with its message."""
+        """Check the claim; where its checker raises an error, nothing was found out: ``not-run``, with the message."""
         try:
             return self.check(system, scale)
-        except SpanrlError as error:
-            return Outcome("fails", {"error": f"{type(error).__name__}: {error}"})
+        except Exception as error:
+            return Outcome("not-run", {"error": one_line(error)})
 
 
 class Ledger:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import inf, log, sqrt
+from math import inf, log, nan, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +27,9 @@ SIGNIFICANT = 0.01
 
 ROUNDING = 1e-12
 """Of sums of rewards, relative: what the order of adding may change."""
+
+SAME = 0.05
+"""A mean regret shown to lie within this fraction of UCRL's is called the same."""
 
 LEVEL = 1e-3
 """Level at which the data contradict a statement; also that of the check that regret and pseudo-regret belong together."""
@@ -54,10 +58,10 @@ def fit_line(x: ArrayLike, y: ArrayLike) -> tuple[float, float, float]:
 
 
 def late_slope(group: Curves, decades: float = 1.5) -> float:
-    """Return the log-log slope of the mean pseudo-regret over the last ``decades`` of t."""
+    """Return the log-log slope of the mean pseudo-regret over the last ``decades`` of t; NaN where it is not positive all that time."""
     late = group.t >= group.t[-1] / 10**decades
     mean = group.pseudo_regret[:, late].mean(axis=0, keepdims=True)
-    return float(log_log_slopes(group.t[late].astype(np.float64), mean)[0])
+    return float(log_log_slopes(group.t[late].astype(np.float64), mean)[0]) if (mean > 0).all() else nan
 
 
 def final(group: Curves) -> NDArray[np.float64]:
@@ -110,10 +114,10 @@ def bounded_spans(ledger: Ledger, groups: Sequence[Curves]) -> None:
         ledger.within("span of the optimistic bias ≤ c", float(group.span.max()) - group.span_bound)
 
 
-def difference(first: Curves, second: Curves, i: int = -1) -> Difference:
+def difference(first: Curves, second: Curves, i: int = -1, *, level: float = 0.95) -> Difference:
     """Return the mean pseudo-regret of ``first`` less that of ``second`` at the i-th time, paired on seeds; rounding is no difference."""
     noise = ROUNDING * float(np.abs(first.reward[:, i]).max())
-    return paired_difference(first.pseudo_regret[:, [i]], second.pseudo_regret[:, [i]], noise=noise)
+    return paired_difference(first.pseudo_regret[:, [i]], second.pseudo_regret[:, [i]], level=level, noise=noise)
 
 
 def below(ledger: Ledger, ucrl: Curves, groups: Sequence[Curves]) -> None:
@@ -134,6 +138,32 @@ def above(ledger: Ledger, ucrl: Curves, groups: Sequence[Curves]) -> None:
     for name, one in found.items():
         worse = one.mean[0] > 0 and p_values[name] < LEVEL
         ledger.true(f"{name} is not above UCRL (level {LEVEL:g})", not worse)
+
+
+class Sides(NamedTuple):
+    """The bounds with which SCAL is shown to do better than UCRL, to do the same or worse, and those that the runs leave open."""
+
+    better: list[str]
+    no_better: list[str]
+    unclear: list[str]
+
+
+def sides(ledger: Ledger, ucrl: Curves, groups: Sequence[Curves]) -> Sides:
+    """Tell by simultaneous intervals of the paired differences which groups have less regret than UCRL on the same seeds.
+
+    A group is no better where its whole interval lies above 0, or within SAME of UCRL's mean regret without lying below 0.
+    """
+    found = Sides([], [], [])
+    near, level = SAME * float(final(ucrl).mean()), 1 - SIGNIFICANT / len(groups)  # Bonferroni
+    for group in groups:
+        mean, low, high = (float(one[0]) for one in difference(group, ucrl, level=level)[:3])
+        equal = int((group.reward == ucrl.reward).all(axis=1).sum())
+        ledger.note(f"{group.name}: difference to UCRL with its simultaneous 99 % interval", [mean, low, high])
+        ledger.note(f"{group.name}: runs with UCRL's rewards at every measurement", equal)
+        same_or_worse = low > 0 or -near <= low <= high <= near
+        side = found.better if high < 0 else found.no_better if same_or_worse else found.unclear
+        side.append(f"c = {group.span_bound:g}")
+    return found
 
 
 def _agrees_with_scipy(ledger: Ledger, group: Curves, ucrl: Curves, p_value: float) -> None:

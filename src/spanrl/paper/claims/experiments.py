@@ -1,4 +1,4 @@
-"""The four experiments of the paper: regret against the diameter (G1), the three-state domain (G2, G3), Knight Quest (G4).
+"""The four experiments of the paper: regret against the diameter (G1), the three-state domain (G2, G5, G3), Knight Quest (G4).
 
 Each judge looks at an experiment that was measured before, wherever that was, and says what the paper says of its figure, with the noise
 of the runs (:mod:`spanrl.paper.claims.comparing`).
@@ -17,6 +17,7 @@ from spanrl.paper import mutants_learning as wrong
 from spanrl.paper.claims.base import Claim, Ledger, Outcome, Scale
 from spanrl.paper.claims.comparing import (
     LEVEL,
+    SAME,
     SIGNIFICANT,
     above,
     below,
@@ -27,6 +28,7 @@ from spanrl.paper.claims.comparing import (
     late_slope,
     measured_honestly,
     ordered,
+    sides,
     unordered_times,
 )
 from spanrl.paper.curves import Curves, Experiment, measure
@@ -86,6 +88,25 @@ def judge_G2(system: System, found: Experiment) -> Outcome:
         ledger.note(f"mean pseudo-regret relative to UCRL, c = {group.span_bound:g}", _relative(group, ucrl))
     above(ledger, ucrl, scal)
     ledger.note("times at which a larger c does significantly better", unordered_times(scal))
+    return ledger.outcome()
+
+
+def judge_G5(system: System, found: Experiment) -> Outcome:
+    """Look with which bounds SCAL does better than UCRL.
+
+    ``fails`` is drawn only where it is shown to be no better with some bound. Where what was measured is not what it is called, or the
+    runs leave it open, the verdict is ``vacuous``.
+    """
+    ledger, ucrl, scal = _open(system, found)
+    if ledger.broken:
+        return Outcome("vacuous", ledger.numbers | {"no conclusion": "; ".join(sorted(ledger.broken))})
+    better, no_better, unclear = sides(ledger, ucrl, scal)
+    ledger.note("better than UCRL with", ", ".join(better) or "no c")
+    ledger.note("too few runs to tell with", ", ".join(unclear) or "no c")
+    if no_better:
+        return Outcome("fails", ledger.numbers | {"broken": f"SCAL is no better than UCRL with {', '.join(no_better)}"})
+    if unclear:
+        return Outcome("vacuous", ledger.numbers | {"no conclusion": f"too few runs for {', '.join(unclear)}"})
     return ledger.outcome()
 
 
@@ -161,8 +182,8 @@ CLAIMS = (
         "G2",
         "Three states, D = 200: the smaller c, the smaller the regret of SCAL; with small c far below UCRL's",
         "Sec. 7, communicating MDPs; App. G.1",
-        "With c ≥ sp(h*), the mean regret of SCAL does not decrease in c; with small c it is far below that of UCRL, with large "
-        "c it may equal it. The span of the optimistic bias never exceeds c.",
+        "With c ≥ sp(h*), the mean regret of SCAL does not decrease in c; with small c it is far below that of UCRL, and with none "
+        "above it (that it is always below is claim G5). The span of the optimistic bias never exceeds c.",
         f"paired t-tests on common seeds, Holm: below UCRL for c ≤ {SMALL:g} at level {SIGNIFICANT:g}, "
         f"no decrease in c, and none above UCRL, at level {LEVEL:g}.",
         "three-state",
@@ -170,6 +191,20 @@ CLAIMS = (
         {
             "SCAL forgets its bound": wrong.playing(wrong.without_any_bound),
             "SCAL takes the bound 30 − c": wrong.playing(wrong.other_bound(lambda c: 30 - c)),
+            "pseudo-regret counts every step half": wrong.measured(wrong.half_the_pseudo_regret),
+        },
+    ),
+    _claim(
+        "G5",
+        "Three states, D = 200: SCAL is always better than UCRL",
+        "Sec. 7, communicating MDPs",
+        "With every c of the figure, 2 to 25, the regret of SCAL is below that of UCRL at the horizon.",
+        f"simultaneous {100 * (1 - SIGNIFICANT):g} % intervals of the differences, paired on common seeds (Bonferroni): below 0 is "
+        f"better; within {100 * SAME:g} % of UCRL's mean, or above 0, is not.",
+        "three-state",
+        judge_G5,
+        {
+            "SCAL takes the bound 2, whatever c is": wrong.playing(wrong.other_bound(lambda c: 2.0)),
             "pseudo-regret counts every step half": wrong.measured(wrong.half_the_pseudo_regret),
         },
     ),

@@ -27,6 +27,9 @@ from spanrl.paper.oracles_sets import max_ball_greedy, max_box_greedy, pair_ball
 from spanrl.paper.replay import Moment, replay, run, sizes
 from spanrl.paper.system import System
 
+MOST_SWEEPS = 4
+"""Plans of so many sweeps are compared with plain iteration; in longer ones a solver may damp it, as the paper allows."""
+
 CLEAR = 1e-7
 """Actions whose values differ by less are tied: either may be played."""
 
@@ -76,12 +79,26 @@ def compare_plan(system: System, ledger: Ledger, learner: Any, model: BoundedMDP
         ledger.count("mixtures compared", learner.rules.mixture and 0 < rule.policy.probs[s].max() < 1)
 
 
+def first_bracket(bounded: BoundedMDP, c: float, tol: float) -> tuple[int, Vector]:
+    """Return the first sweep from v = 0 with sp(T_c v − v) ≤ tol, and T_c v − v there; the sweep is 0 if none of MOST_SWEEPS has it."""
+    v, step = np.zeros(bounded.n_states), np.zeros(bounded.n_states)
+    for n in range(1, MOST_SWEEPS + 1):
+        step = np.maximum.reduceat(q_ends(bounded, v)[0], bounded.pair_ptr[:-1]) - v
+        step = np.minimum(step + v, (step + v).min() + c) - v
+        if span(step) <= tol:
+            return n, step
+        v = v + step
+    return 0, step
+
+
 def check_C2(system: System, scale: Scale) -> Outcome:
     """Check every episode of runs with c ≥ sp(h*): the bracket's upper end is at least g* while M is in the set."""
     rng, ledger = generator("C2"), Ledger()
     names = ("three-state", "three-state[delta=0]", "two-state", "riverswim[n_states=3]")
     places = [system.make(name) for name in names]
     _check_options(system, ledger, ProblemInfo.from_mdp(places[0].mdp, 100))
+    for cold in (UCRL(p_scale=0.01, r_scale=0.01, warm_start=False), SCAL(1.0, 0.05, 0.01, 0.01, warm_start=False)):
+        _audit_stop(system, ledger, random_env(generator("C2, the stop")), cold)
     for seed in range(max(1, scale.instances // 20)):
         for env in (places[0], random_env(rng)):
             for factor in (0.2, 1.5):  # the first makes η_k the smallest radius
@@ -95,7 +112,7 @@ def check_C2(system: System, scale: Scale) -> Outcome:
                 _audit(system, ledger, env, agent, g, seed)
             _audit(system, ledger, env, SCAL(h / 2, p_scale=0.05, r_scale=0.02), -inf, seed)
     needs = ("episodes with M in the set", "choices compared", "mixtures compared", "perturbed episodes, η_k a radius")
-    return ledger.outcome(needs=needs)
+    return ledger.outcome(needs=(*needs, "plans from 0 of several sweeps"))
 
 
 def _check_options(system: System, ledger: Ledger, info: ProblemInfo) -> None:
@@ -134,6 +151,20 @@ def _audit(system: System, ledger: Ledger, env: Env, agent: Agent, g: float, see
                 ledger.within("g* ≤ upper end of the bracket", g - high)
 
 
+def _audit_stop(system: System, ledger: Ledger, env: Env, agent: Agent) -> None:
+    """Require that a plan from v = 0 ends at the first sweep whose bracket is at most ε_k wide, neither later nor earlier."""
+
+    def watch(learner: Any) -> None:
+        c, episode = learner.rules.span_bound, learner.episode
+        sweeps, step = first_bracket(learner.confidence_set(), c, learner.info.size / sqrt(episode.start))
+        ledger.count("plans from 0 of several sweeps", sweeps > 1)
+        if sweeps:
+            off = max(abs(episode.gain_low - step.min()), abs(episode.gain_high - step.max()))
+            ledger.within("from 0: the bracket is the first of width ≤ ε_k", off)
+
+    run(system, env, agent, horizon=30_000, seed=0, watch=watch)
+
+
 def _audit_perturbed(system: System, ledger: Ledger, env: Env, factor: float, seed: int) -> None:
     """Require the plan of the theorem, c = factor·sp(h*): on M‡_k with η_k, stopped by γ_k's rule, at most η_k c below g*."""
     g, h = optimum(env.mdp)
@@ -165,7 +196,8 @@ CLAIMS = (
         title="Optimism, and the policy that SCAL plays",
         place="Fig. 1, Sec. 3; Sec. 6; App. F; Thm. 11",
         statement="Where M ∈ M_k and sp(h*) ≤ c, the upper end of the gain bracket is at least g* (with perturbation: g* − ηc). The "
-        "bracket is [min, max] of T_c v − v on the augmented set, and the policy played is G_c v there.",
+        "bracket is [min, max] of T_c v − v on the augmented set, the first of width ≤ ε_k = (r_max − r_min)/√t_k, and the policy played "
+        "is G_c v there.",
         tolerance=f"{EXACT:g} absolute; actions within {CLEAR:g} of each other are ties and excepted.",
         check=check_C2,
         mutants={
@@ -179,6 +211,8 @@ CLAIMS = (
             "the two weights of the mixture are swapped": wrong.radii(play=wrong.swapped),
             "greedy in truncated states": wrong.planning(mutants.solve_with(policy="greedy")),
             "stops at a bracket 5 times too wide": wrong.planning(wrong.impatient(5.0)),
+            "goes on to a bracket half as wide": wrong.learners(accuracy=wrong.half_as_wide),
+            "ε_k has r_max for r_max − r_min": wrong.learners(accuracy=wrong.from_r_max),
             "SCAL mixes where greedy actions are asked for": wrong.starting(wrong.always_mixing),
             "agents forget α_r": wrong.starting(wrong.without_reward_scale),
         },

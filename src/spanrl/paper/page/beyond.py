@@ -39,6 +39,7 @@ SWEEP_HEADERS = ("Agent", "T", *AGENT_HEADERS[1:])
 BACKUP_HEADERS = ("Domain and bound", "Backups of EVI", "Backups of ScOpt", "ScOpt / EVI")
 SLIPS_INTRO = "Small mistakes and gaps of the text, each with numbers that show it; none touches the main results."
 NO_SLIPS = "The slips of the text were not measured."
+NO_BACKUPS = "The backups of EVI and ScOpt on the same sets were not counted."
 
 _ALL = "Run <code>spanrl reproduce</code> without <code>--only</code> in the same folder to fill it."
 _BACKUPS = ": backups of EVI, of ScOpt"
@@ -205,7 +206,7 @@ def _planning(found: Reproduction, drawn: Figures) -> str:
         out.append(table(BACKUP_HEADERS, backups, told, "finals narrow"))
     else:
         remedy = "Run <code>spanrl reproduce --only R5</code> with the same scale and folder to fill it."
-        out.append(empty("The backups of EVI and ScOpt on the same sets were not counted.", remedy))
+        out.append(empty(NO_BACKUPS, remedy))
     return "\n".join(out)
 
 
@@ -224,6 +225,6 @@ def _cost_row(cost: Cost) -> list[str]:
 def backup_rows(entry: Mapping[str, Any]) -> Iterator[list[str]]:
     """Yield where, backups of EVI, of ScOpt and their ratio, from the numbers of claim R5."""
     for name, value in entry.get("numbers", {}).items():
-        if name.endswith(_BACKUPS) and isinstance(value, list) and all(isinstance(one, int) for one in value):
-            evi, scopt = value
-            yield [name.removesuffix(_BACKUPS), f"{evi:,}", f"{scopt:,}", number(scopt / evi) if evi else UNKNOWN]
+        if name.endswith(_BACKUPS):
+            evi, scopt = map(float, value)  # JSON has counts as 600 or 600.0, and "nan" for what a broken formula gave
+            yield [name.removesuffix(_BACKUPS), number(evi), number(scopt), number(scopt / evi) if evi else UNKNOWN]

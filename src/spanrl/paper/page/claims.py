@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from spanrl.paper.claims.base import WHY
 from spanrl.paper.page.contents import grouped
 from spanrl.paper.page.notation import formula
 from spanrl.paper.page.parts import badge, numbers_table
@@ -59,23 +60,25 @@ def claim_body(name: str, entry: Mapping[str, Any]) -> str:
     """Return the statement, the reason where the verdict is expected not to hold, the tolerance, and the numbers."""
     reason = f'<p class="reason"><strong>Why:</strong> {formula(entry["reason"])}</p>\n' if entry.get("reason") else ""
     return (
-        f'<p class="statement">{formula(entry["statement"])}</p>\n{_what_broke(entry)}{reason}'
+        f'<p class="statement">{formula(entry["statement"])}</p>\n{_broke(entry)}{reason}'
         f'<p class="tolerance"><span>Tolerance or level:</span> {formula(entry["tolerance"])}</p>\n{_numbers(name, entry)}'
     )
 
 
-def _what_broke(entry: Mapping[str, Any]) -> str:
-    """Return what a verdict other than ``holds`` rests on, where the checker said so."""
-    numbers = entry["numbers"]
-    told = [
-        str(numbers[key]) for key in ("broken", "error", "never occurred", "no conclusion", "reason") if key in numbers
-    ]
-    if entry["verdict"] == "holds" or not told:
-        return ""
-    word = {"fails": "What failed:", "vacuous": "What never occurred:", "not-run": "Why not:"}.get(
-        str(entry["verdict"]), "Why:"
-    )
-    return f'<p class="broke"><strong>{word}</strong> {formula("; ".join(told))}</p>\n'
+def what_broke(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a verdict other than ``holds`` rests on, as its heading and the words of the checker; ("", "") where there are none."""
+    numbers, verdict = entry["numbers"], str(entry["verdict"])
+    told = [str(numbers[key]) for key in WHY if key in numbers]
+    if verdict == "holds" or not told:
+        return "", ""
+    vacuous = "No conclusion:" if "no conclusion" in numbers else "What never occurred:"
+    words = {"fails": "What failed:", "vacuous": vacuous, "not-run": "Why not:"}
+    return words.get(verdict, "Why:"), "; ".join(told)
+
+
+def _broke(entry: Mapping[str, Any]) -> str:
+    heading, words = what_broke(entry)
+    return f'<p class="broke"><strong>{heading}</strong> {formula(words)}</p>\n' if words else ""
 
 
 def _numbers(name: str, entry: Mapping[str, Any]) -> str:

@@ -24,6 +24,16 @@ GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 EXPERIMENTS = {claim.id: str(claim.experiment) for claim in experiments.CLAIMS}
 """The claims about experiments, and the experiment each is about."""
 
+
+def shown_with(name: str) -> str:
+    """Return the claim beside which the figures and tables of an experiment stand: the first about it.
+
+    >>> shown_with("G2"), shown_with("G5")
+    ('G2', 'G2')
+    """
+    return next(first for first, about in EXPERIMENTS.items() if about == EXPERIMENTS[name])
+
+
 BEYOND = {
     "slips": "Slips of the text",
     "bound": "Regret against the bound",

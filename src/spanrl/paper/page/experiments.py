@@ -12,7 +12,7 @@ from spanrl.paper.claims import comparing
 from spanrl.paper.claims.comparing import diameter_of
 from spanrl.paper.curves import Curves, Experiment
 from spanrl.paper.page.claims import claim_body, claim_head
-from spanrl.paper.page.contents import EXPERIMENTS
+from spanrl.paper.page.contents import EXPERIMENTS, shown_with
 from spanrl.paper.page.findings import ABOVE, BELOW, Final, OverTime, finals, over_time
 from spanrl.paper.page.notation import estimate, number, p_text, power
 from spanrl.paper.page.parts import Figures, cards, empty, guarded, table
@@ -79,8 +79,10 @@ def experiments_section(
 
 def _experiment(name: str, entry: Mapping[str, Any], found: Experiment | None, drawn: Figures) -> str:
     remedy = f"Run <code>spanrl reproduce --only {escape(name)}</code> with the same scale and folder to fill it."
-    shown = cards(drawn, *FIGURES[name])
-    if found is None:
+    shown, first = cards(drawn, *FIGURES.get(name, ())), shown_with(name)
+    if first != name:
+        middle = f'<p>Its figures and tables stand with <a href="#claim-{first}">{first}</a>.</p>'
+    elif found is None:
         middle = empty("This experiment is not complete here, so there are no tables of it.", remedy)
     elif name == "G1":
         middle = guarded("The table", partial(diameter_table, found))

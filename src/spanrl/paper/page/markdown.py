@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spanrl.paper.claims.comparing import diameter_of
 from spanrl.paper.curves import Experiment
 from spanrl.paper.page.beyond import (
     BACKUP_HEADERS,
     COST_HEADERS,
+    NO_BACKUPS,
     NO_SLIPS,
     SLIPS_INTRO,
     SWEEP_HEADERS,
@@ -22,7 +23,8 @@ from spanrl.paper.page.beyond import (
     sweep_rows,
     sweep_sentence,
 )
-from spanrl.paper.page.contents import BEYOND, EXPERIMENTS, ordered
+from spanrl.paper.page.claims import what_broke
+from spanrl.paper.page.contents import BEYOND, EXPERIMENTS, ordered, shown_with
 from spanrl.paper.page.experiments import (
     AGENT_HEADERS,
     DIAMETER_HEADERS,
@@ -115,12 +117,17 @@ def _claims(found: Reproduction) -> str:
         ]
         for name, entry in claims.items()
     ]
-    reasons = [
-        _text(f"{name}, expected to {_verb(entry)}: {entry['reason']}")
-        for name, entry in claims.items()
-        if entry.get("reason")
-    ]
-    return "\n\n".join([_table(("Id", "Claim", "Place", "Verdict", "Expected"), rows), *reasons])
+    said = [_text(line) for name, entry in claims.items() for line in _explained(name, entry)]
+    return "\n\n".join([_table(("Id", "Claim", "Place", "Verdict", "Expected"), rows), *said])
+
+
+def _explained(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why a claim is expected not to hold, and what its verdict rests on; that one was not asked for needs no sentence."""
+    if entry.get("reason"):
+        yield f"{name}, expected to {_verb(entry)}: {entry['reason']}"
+    heading, words = what_broke(entry)
+    if words and (entry["verdict"] != "not-run" or "error" in entry["numbers"]):
+        yield f"{name}, {entry['verdict']}. {heading} {words}."
 
 
 def _verb(entry: Mapping[str, object]) -> str:
@@ -130,6 +137,8 @@ def _verb(entry: Mapping[str, object]) -> str:
 def _experiment(name: str, found: Reproduction, drawn: Figures) -> str:
     entry, one = found.claims[name], found.experiments.get(EXPERIMENTS[name])
     head = f"### {name}. {_text(entry['title'])}\n\n{_text(entry['statement'])}\n\n**{entry['verdict']}**, expected: {entry['expected']}."
+    if (first := shown_with(name)) != name:
+        return f"{head}\n\nIts figures and tables stand with {first}."
     if one is None:
         return f"{head}\n\nThis experiment is not complete here. `spanrl reproduce --only {name}` with the same scale and folder fills it."
     return "\n\n".join(part for part in (head, _figures(drawn, *FIGURES[name]), *_tables(name, one)) if part)
@@ -187,7 +196,7 @@ def _planning(found: Reproduction, drawn: Figures) -> str:
     parts = [
         _figures(drawn, "planning"),
         _table(COST_HEADERS, rows) if rows else "No experiment is complete here.",
-        _table(BACKUP_HEADERS, backups) if backups else "",
+        _table(BACKUP_HEADERS, backups) if backups else NO_BACKUPS,
     ]
     return "\n\n".join(part for part in parts if part)
 

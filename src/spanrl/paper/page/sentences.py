@@ -8,7 +8,7 @@ from spanrl.paper.claims import comparing
 from spanrl.paper.page.findings import ABOVE, BELOW, OverTime
 from spanrl.paper.page.notation import power
 
-PAPER_SAYS = {"three-state": "The paper says that SCAL always performs better than UCRL."}
+PAPER_SAYS = {"three-state": "The paper says that SCAL always performs better than UCRL (claim G5)."}
 """Experiment → what the paper says of all its bounds at once."""
 
 
