@@ -29,12 +29,7 @@ def compiling(task: str, seconds: int = 10) -> Iterator[None]:
     from spanrl.kernels.cache import cache_dir, is_compiled, mark_compiled
 
     if not Settings.quiet and not is_compiled(task):
-        kept = (
-            "once"
-            if cache_dir()
-            else "each time, as the cache cannot be written: set NUMBA_CACHE_DIR to a writable folder"
-        )
-        tell(f"compiling for first use, about {seconds} seconds, {kept} …")
+        tell(f"compiling for first use, about {seconds} seconds, {'once' if cache_dir() else 'each time'} …")
     yield
     mark_compiled(task)
 
