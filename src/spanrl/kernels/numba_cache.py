@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from numba.core.caching import (
     CompileResultCacheImpl,
@@ -24,7 +24,7 @@ from spanrl.kernels.cache import warn_unusable
 _SEAL = hashlib.sha256().digest_size
 
 
-class _SealedFiles(IndexDataCacheFile):  # type: ignore[misc]
+class _SealedFiles(IndexDataCacheFile):
     """Index and data files, each with its digest at the end, which unpickling does not look at."""
 
     def _dump(self, obj: Any) -> bytes:
@@ -53,13 +53,13 @@ def _is_sealed(content: bytes) -> bool:
     return hashlib.sha256(content[:-_SEAL]).digest() == content[-_SEAL:]
 
 
-class _InOurFolder(CompileResultCacheImpl):  # type: ignore[misc]
+class _InOurFolder(CompileResultCacheImpl):
     """Keep kernels in the folder that numba's setting names and nowhere else: other places go stale (see :mod:`spanrl.kernels.cache`)."""
 
-    _locator_classes: ClassVar = [UserProvidedCacheLocator]
+    _locator_classes = [UserProvidedCacheLocator]  # noqa: RUF012
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]
+class KernelCache(FunctionCache):
     """The cache of one kernel."""
 
     _impl_class = _InOurFolder

@@ -49,6 +49,7 @@ class MDP(PairTable):
         "reward": np.float64,
         "start": np.float64,
     }
+    LENGTHS: ClassVar[dict[str, str]] = PairTable.LENGTHS | {"prob": "m", "reward": "n", "start": "S"}
 
     pair_ptr: NDArray[np.int64]
     action: NDArray[np.int64]
@@ -115,7 +116,7 @@ class MDP(PairTable):
         probs = checks.numeric(who, "prob", prob, (succs.size,))
         rewards = checks.numeric(who, "reward", reward, (n_pairs,))
         ptr, succs, probs = _clean_rows(who, ptr, succs, probs, where)
-        n_actions = checks.action_count(who, actions, n_actions, action_names)
+        n_actions = checks.action_count(who, actions, n_states, n_actions, action_names)
         return cls(
             pair_ptr,
             actions,
@@ -265,15 +266,14 @@ class MDP(PairTable):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MDP:
         """Read a model that :meth:`save` wrote; everything is validated again."""
-        data = files.read(Path(path), "mdp", (*cls.ARRAYS, "range", "n_actions"))
+        data = files.read(Path(path), "mdp", cls.LENGTHS, ("state_names", "action_names"))
         return files.rebuild(Path(path), lambda: cls._from_file(data))
 
     @classmethod
     def _from_file(cls, data: dict[str, Array]) -> MDP:
         state_names, action_names = files.unpack_names(data)
-        state = np.repeat(np.arange(data["pair_ptr"].size - 1), np.diff(data["pair_ptr"]))
         return cls.from_pairs(
-            state,
+            checks.pair_states("MDP", data["pair_ptr"], data["action"].size),
             data["action"],
             data["succ_ptr"],
             data["succ"],
@@ -282,7 +282,7 @@ class MDP(PairTable):
             r_min=float(data["range"][0]),
             r_max=float(data["range"][1]),
             start=data["start"],
-            n_actions=int(data["n_actions"]),
+            n_actions=files.whole(data["n_actions"]),
             state_names=state_names,
             action_names=action_names,
         )
