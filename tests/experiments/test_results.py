@@ -486,7 +486,7 @@ def test_meta_of_another_cell_or_shape(folder: Path) -> None:
     cell = folder / "cells" / SPEC.cells()[2].folder
     reseal(cell, lambda content: content.pop("seconds"))
     with pytest.raises(
-        RunFileError, match=r"meta.json does not describe a cell \('seconds'\). Run the experiment again"
+        RunFileError, match=r"meta.json does not describe a run \(.*`seconds`\). Run the experiment again"
     ):
         load_results(folder)
     reseal(cell, lambda content: content.update(id="two-state/ucrl/007"))

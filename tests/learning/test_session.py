@@ -331,6 +331,60 @@ def test_the_state_of_another_run(changes: dict[str, Any], words: str) -> None:
         session(**other).restore(state)
 
 
+def _with(at: int, value: Any) -> Callable[[Any], Any]:
+    def change(array: Any) -> Any:
+        out = array.copy()
+        out[at] = value
+        return out
+
+    return change
+
+
+FORGED: list[tuple[str, Callable[[Any], Any], str]] = [
+    ("t", lambda t: -t, "'t' must be a whole number in 0"),
+    ("t", lambda t: t + 0.5, "'t' must be a whole number"),
+    ("t", lambda t: t - 1, "the curve is not one of this run|the episodes are not|an array of possible values"),
+    ("state", lambda s: 10**9, r"'state' must be a whole number in 0..2; got 1000000000"),
+    ("sums", lambda x: ["a", 0.5], "'sums' must be a list of float, float"),
+    ("tally", lambda x: x[:1], r"'tally' must have \d+ entries; got 1"),
+    ("tally", lambda x: x.astype(np.float64), "'tally' must be an array of int64"),
+    ("env_rng", lambda x: x | {"words": [1, 2]}, "must have four words; got 2"),
+    ("env_rng", lambda x: x | {"words": [2**64] * 4}, "'words' must be a list of whole numbers"),
+    ("agent_rng", lambda x: 5, "'agent_rng' must be a dict"),
+    ("curve.t", _with(1, 10**12), "the curve is not one of this run"),
+    ("curve.reward", lambda x: x[:-1], "'curve' must be columns of one length"),
+    ("episodes.start", _with(0, -5), "the episodes are not those"),
+    ("learner.t", lambda t: t + 1, "the learner has seen what cannot have happened"),
+    ("learner.bias", lambda x: x[:1], r"'bias' must be an array of float64 of shape \(3,\); got \('float64', \(1,\)\)"),
+    ("learner.bias", _with(0, np.nan), "'bias' must be an array of possible values"),
+    ("learner.n", _with(0, 2**62), "'n' must be an array of possible values"),
+    ("learner.succ_ptr", _with(1, 10**9), "'succ_ptr' must be an array of possible values"),
+    ("learner.succ_ptr", _with(1, 0), "the counts of the learner do not fit together"),
+    ("learner.succ", _with(0, 10**6), "'succ' must be an array of possible values"),
+    ("learner.succ", lambda x: x[::-1].copy(), "the counts of the learner do not fit together|cannot have happened"),
+    ("learner.p_hat", _with(0, 7.0), "the counts of the learner do not fit together"),
+    ("learner.plan.pairs", _with(0, 10**9), "'plan.pairs' must be an array of possible values"),
+    ("learner.plan.pairs", lambda x: x[:2], "'plan.pairs' must be an array of int64"),
+    ("learner.plan.weight", _with(0, 1.5), "'plan.weight' must be an array of possible values"),
+    ("learner.plan.left", _with(0, 2**40), "'plan.left' must be an array of possible values"),
+    ("learner.plan.mixes", lambda x: 7, "'plan.mixes' must be true or false; got 7"),
+    ("learner.record", lambda x: x[:3], "'record' must be a list of int, float"),
+]
+
+
+@pytest.mark.parametrize(("key", "change", "words"), FORGED)
+def test_a_forged_state_is_refused_before_compiled_code_sees_it(
+    key: str, change: Callable[[Any], Any], words: str
+) -> None:
+    state = unpack(advance(session("three-state", "ucrl", 1000), 0.5, 6))
+    session("three-state", "ucrl", 1000).restore(state)
+    with pytest.raises(RunFileError, match=words):
+        session("three-state", "ucrl", 1000).restore(state | {key: change(state[key])})
+    del state[key]
+    with pytest.raises(RunFileError, match=rf"'{key.removeprefix('learner.')}' is missing|columns of one length"):
+        session("three-state", "ucrl", 1000).restore(state)
+
+
 class TestTheHorizonThatIsRead:
     """An agent that asks for the horizon cannot be gone on with when it grows."""
 

@@ -388,7 +388,8 @@ HOSTILE = {
     "a shape of nothing": Hostile({}, {"prob": (npy((10**12,), "<f8"), STORED)}, "declares the shape"),
     "a size of nothing": Hostile({}, {"state_names": (npy((10**12,), "<U0"), STORED)}, "declares the type <U0"),
     "a negative shape": Hostile({}, {"prob": (npy((-1, -5), "<f8", bytes(40)), STORED)}, "declares the type float64"),
-    "a record": Hostile({}, {"prob": (npy((5,), "V8", bytes(40)), STORED)}, r"declares the type \|V8"),
+    "a record": Hostile({}, {"prob": (npy((5,), "V8", bytes(40)), STORED)}, "prob must be an array of numbers"),
+    "a pickle": Hostile({}, {"prob": (npy((5,), "|O", bytes(40)), STORED)}, "declares the type object"),
     "a better packer": Hostile({}, {"prob": (npy((10**6,), "<f8", bytes(8 * 10**6)), LZMA)}, "declares 8000128 bytes"),
 }  # fmt: skip
 

@@ -53,7 +53,7 @@ class Archive:
                 raise ValueError(f"{name!r} has a header of version {version}")
             shape, _, dtype = _HEADERS[version](stream)
             header = stream.tell()
-        if dtype.kind not in "biufU" or dtype.itemsize == 0 or any(n < 0 for n in shape):
+        if dtype.hasobject or dtype.itemsize == 0 or any(n < 0 for n in shape):
             raise ValueError(f"{name!r} declares the type {dtype} and the shape {shape}")
         if header + dtype.itemsize * prod(shape) != info.file_size:
             raise ValueError(f"{name!r} declares the shape {shape} of {dtype} in {info.file_size} bytes")
