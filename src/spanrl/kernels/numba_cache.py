@@ -12,12 +12,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    IndexDataCacheFile,
-    UserProvidedCacheLocator,
-)
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 from spanrl.kernels.cache import warn_unusable
 
@@ -56,7 +51,7 @@ def _is_sealed(content: bytes) -> bool:
 class _InOurFolder(CompileResultCacheImpl):
     """Keep kernels in the folder that numba's setting names and nowhere else: other places go stale (see :mod:`spanrl.kernels.cache`)."""
 
-    _locator_classes = [UserProvidedCacheLocator]  # noqa: RUF012
+    _locator_classes = CompileResultCacheImpl._locator_classes[:1]  # its name differs between versions of numba
 
 
 class KernelCache(FunctionCache):

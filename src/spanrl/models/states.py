@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf, isfinite
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,10 @@ class StateReader:
         self._require(name, type(value) is int and low <= value <= high, f"a whole number in {low}..{high}", value)
         return int(value)
 
-    def number(self, name: str, low: float = 0.0, high: float = inf) -> float:
-        """Return a finite number in [low, high]."""
+    def number(self, name: str) -> float:
+        """Return a finite number ≥ 0."""
         value = self._get(name)
-        fits = type(value) in (int, float) and isfinite(value) and low <= value <= high
-        self._require(name, fits, f"a finite number in [{low:g}, {high:g}]", value)
+        self._require(name, type(value) in (int, float) and 0 <= value <= float_info.max, "a finite number ≥ 0", value)
         return float(value)
 
     def flag(self, name: str) -> bool:
@@ -85,10 +85,12 @@ class StateReader:
         if not fits or any(want not in (None, got) for want, got in zip(shape, value.shape, strict=True)):
             came = (str(value.dtype), value.shape) if isinstance(value, np.ndarray) else value
             self._require(name, False, f"an array of {kind.__name__} of shape {shape}", came)
-        whole = kind is not np.float64 or np.isfinite(value).all()
-        self._require(
-            name, whole and bool(((value >= low) & (value <= high)).all()), "an array of possible values", "others"
-        )
+        bad = ~((value >= low) & (value <= high) & np.isfinite(value))
+        if bad.any():
+            first, count = int(np.argmax(bad)), int(np.count_nonzero(bad))
+            raise RunFileError(
+                f"checkpoint: {name!r} must hold possible values; entry {first} is {value[first]} ({count} fail)."
+            )
         array: Array = value
         return array
 
@@ -96,10 +98,9 @@ class StateReader:
         """Return the columns ``prefix.name`` of these types; numbers may be anything, lengths are equal."""
         columns = {name: self._get(f"{prefix}.{name}") for name in kinds}
         fits = all(isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype == kinds[name] for name, x in columns.items())
-        equal = fits and len({column.size for column in columns.values()}) == 1
-        self._require(
-            prefix, equal, f"columns of one length, of types {[kind.__name__ for kind in kinds.values()]}", "others"
-        )
+        if not fits or len({column.size for column in columns.values()}) != 1:
+            types = ", ".join(kind.__name__ for kind in kinds.values())
+            raise RunFileError(f"checkpoint: {prefix!r} must be columns of one length, of types {types}; got others.")
         return columns
 
     def _get(self, name: str) -> Any:
