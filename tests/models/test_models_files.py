@@ -319,6 +319,7 @@ def test_flipped_bytes_in_the_compressed_stream(saved: Path, entry: str) -> None
         ({"range": np.array([1.0, 0.0])}, "r_min must be below r_max"),
         ({"range": np.array([1.0])}, "damaged"),
         ({"range": np.array("x")}, "damaged"),
+        ({"range": np.array([0j, 1j])}, "range must be an array of numbers"),
         ({"start": np.array([0.5, 0.6])}, "start must be"),
         ({"n_actions": np.array(1)}, "number of actions must be at least 2"),
         ({"n_actions": np.array([1, 2])}, "n_actions must have shape"),

@@ -23,7 +23,7 @@ from spanrl.cli.output import (
     to_whole,
 )
 from spanrl.cli.output import table as new_table
-from spanrl.errors import OptionError, SpanrlError
+from spanrl.errors import OptionError, RunFileError, SpanrlError
 
 
 def learn(
@@ -63,7 +63,7 @@ def learn(
         written = {}
         try:
             if out:
-                result.save(out)
+                _save(result, out)
                 written["written to"] = out
             if plot:
                 _write_figure(result, plot)
@@ -75,6 +75,14 @@ def learn(
                 _show_run(result, written)
     if result.interrupted:
         raise typer.Exit(130)
+
+
+def _save(run: Any, folder: str) -> None:
+    """Save a run; the folder was looked at before, so that a failure is none of the user's."""
+    try:
+        run.save(folder)
+    except RunFileError as error:
+        raise SpanrlError(str(error)) from None
 
 
 def _write_figure(run: Any, path: str) -> None:

@@ -258,7 +258,7 @@ def read_meta(path: Path) -> dict[str, Any]:
         raise RunFileError(f"load: {path} does not describe a run (it has no format_version). {REMEDY}")
     if version != VERSION:
         raise RunFileAccessError(
-            f"load: {path} has format version {version}, this spanrl reads version {VERSION}. Load it with the spanrl that saved it."
+            f"load: {path} has format version {version!r}, this spanrl reads version {VERSION}. Load it with the spanrl that saved it."
         )
     if not _sealed(content):
         raise RunFileError(f"load: {path} was changed after it was saved (its SHA-256 is another). {REMEDY}")

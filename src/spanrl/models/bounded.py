@@ -323,7 +323,7 @@ class BoundedMDP(PairTable):
     @classmethod
     def _from_file(cls, data: dict[str, Array]) -> BoundedMDP:
         state = checks.pair_states("BoundedMDP", data["pair_ptr"], data["action"].size)
-        r_min, r_max = (float(x) for x in data["range"])
+        r_min, r_max = checks.numeric("BoundedMDP", "range", data["range"], (2,)).tolist()
         n_actions = files.whole(data["n_actions"])
         if data["radius"].size:
             centre = MDP.from_pairs(

@@ -99,7 +99,8 @@ class MDP(PairTable):
             reward: [n_pairs], mean rewards in [r_min, r_max].
             r_min, r_max: range of the rewards.
             start: a state, or a distribution [S].
-            n_actions: the number of actions (default: the number of action names, or the largest action + 1).
+            n_actions: the number of actions (default: the number of action names, or the largest action + 1). Policies are tables
+                [S, A]: a large one must not be nearly empty.
             state_names, action_names: optional, all different.
         """
         who = "MDP"
@@ -272,6 +273,7 @@ class MDP(PairTable):
     @classmethod
     def _from_file(cls, data: dict[str, Array]) -> MDP:
         state_names, action_names = files.unpack_names(data)
+        r_min, r_max = checks.numeric("MDP", "range", data["range"], (2,)).tolist()
         return cls.from_pairs(
             checks.pair_states("MDP", data["pair_ptr"], data["action"].size),
             data["action"],
@@ -279,8 +281,8 @@ class MDP(PairTable):
             data["succ"],
             data["prob"],
             data["reward"],
-            r_min=float(data["range"][0]),
-            r_max=float(data["range"][1]),
+            r_min=r_min,
+            r_max=r_max,
             start=data["start"],
             n_actions=files.whole(data["n_actions"]),
             state_names=state_names,
