@@ -377,9 +377,7 @@ def test_a_large_table_of_states_and_actions_must_not_be_nearly_empty() -> None:
     n = 2000
     action = np.zeros(n, dtype=np.int64)
     action[-1] = 999_999
-    with pytest.raises(
-        ModelError, match=r"a table of 2000 states × 1000000 actions must not be nearly empty; there are 2000 pairs"
-    ):
+    with pytest.raises(ModelError, match="must not be nearly empty; got 2000 × 1000000 for 2000 pairs"):
         MDP.from_pairs(np.arange(n), action, np.arange(n + 1), np.arange(n), np.ones(n), np.zeros(n))
     action[-1] = 9_999
     assert (

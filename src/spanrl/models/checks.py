@@ -13,8 +13,8 @@ from spanrl.errors import ModelError
 
 SUM_TOL = 1e-8
 _MOST_ACTIONS = 10**6
-_UNUSED_ROOM = 10**7  # entries of a table [S, A], 80 MB: up to here actions may be declared that no state has
-_SPARSE_ROOM = 10**8  # and up to here most states may lack most actions
+_SMALL_TABLE = 3 * 10**7  # entries [S, A], 240 MB: up to here a policy may be a table that is nearly empty
+_SPARSE = 64  # and beyond, it may have so many entries for each pair
 ROUNDING = 1e-12
 _ROWS = 2**18
 
@@ -299,14 +299,9 @@ def action_count(
         raise ModelError(
             f"{who}: the number of actions must be at least {needed}, since action {needed - 1} is used; got {count}."
         )
-    if count > needed and n_states * int(count) > max(_UNUSED_ROOM, 2 * actions.size):
+    if n_states * int(count) > max(_SMALL_TABLE, _SPARSE * actions.size):
         raise ModelError(
-            f"{who}: the number of actions must be at most {needed} for {n_states} states, as action {needed - 1} is the last one used; "
-            f"got {count}. Leave out the others."
-        )
-    if n_states * needed > max(_SPARSE_ROOM, 64 * actions.size):
-        raise ModelError(
-            f"{who}: a table of {n_states} states × {needed} actions must not be nearly empty; there are {actions.size} pairs. "
-            "Number the actions of each state from 0."
+            f"{who}: a large table of states × actions must not be nearly empty; got {n_states} × {count} for {actions.size} pairs. "
+            "Number the actions of each state from 0, and leave out those that no state has."
         )
     return int(count)
