@@ -299,6 +299,10 @@ def action_count(
         raise ModelError(
             f"{who}: the number of actions must be at least {needed}, since action {needed - 1} is used; got {count}."
         )
+    if count > _MOST_ACTIONS:
+        raise ModelError(
+            f"{who}: the number of actions must be at most {_MOST_ACTIONS}; got {count}. Leave out unused ones."
+        )
     if n_states * int(count) > max(_SMALL_TABLE, _SPARSE * actions.size):
         raise ModelError(
             f"{who}: a large table of states × actions must not be nearly empty; got {n_states} × {count} for {actions.size} pairs. "
