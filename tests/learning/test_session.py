@@ -178,6 +178,16 @@ def test_compiled_runs_go_on_to_the_bit(env: str, agent: str, horizon: int, look
     assert_same(found, whole)
 
 
+@pytest.mark.parametrize(("r_min", "r_max"), [(5.0, 6.0), (-7.0, -6.5), (1e6, 1e6 + 1e-3)])
+def test_rewards_far_from_zero_go_on_to_the_bit(r_min: float, r_max: float) -> None:
+    """A checkpoint of a run is never taken for a forged one."""
+    outcomes = {(s, a): [(0.5, 0, r_min), (0.25, 1, r_max), (0.25, 2, r_max)] for s in range(3) for a in range(2)}
+    env = Env.from_outcomes(outcomes, r_min=r_min, r_max=r_max)
+    found, stops = in_pieces(env, UCRL(), [1000], lambda: 3)
+    assert stops >= 3
+    assert_same(found, learn(env, UCRL(), horizon=1000, seed=SEED, points=20))
+
+
 @pytest.mark.parametrize(("env", "agent"), [("two-state", MIXING), ("riverswim", "scal[span_bound=0.5]")])
 def test_the_mixing_runs_mix(env: str, agent: str) -> None:
     """Otherwise the generator of the agent would not be tested above."""

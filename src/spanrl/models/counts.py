@@ -143,10 +143,9 @@ class Counts:
         """Return the counts of :meth:`arrays` from a checkpoint, once they have proved possible after ``steps`` steps."""
         S, k = info.n_states, info.n_pairs
         n = given.array("n", np.int64, (k,), 0, steps)
-        r_mean = given.array(
-            "r_mean", np.float64, (k,), info.r_min - _SLACK * info.size, info.r_max + _SLACK * info.size
-        )
-        r_sq = given.array("r_sq", np.float64, (k,), 0.0, (1.0 + _SLACK) * info.size**2 * np.maximum(n, 1))
+        largest = (1.0 + _SLACK) * max(abs(info.r_min), abs(info.r_max))  # pairs that were not visited have a mean of 0
+        r_mean = given.array("r_mean", np.float64, (k,), -largest, largest)
+        r_sq = given.array("r_sq", np.float64, (k,), 0.0, 4.0 * largest * largest * np.maximum(n, 1))
         succ = given.array("succ", np.uint32, (None,), 0, S - 1)
         times = given.array("times", np.int64, succ.shape, 1, steps)
         succ_ptr = given.array("succ_ptr", np.int64, (k + 1,), 0, succ.size)
