@@ -158,7 +158,7 @@ def test_numba_stays_in_the_kernels() -> None:
     users = {
         path for path, text in SOURCES.items() if any(i.module.split(".")[0] == "numba" for i in imports(text, path))
     }
-    assert users == {"kernels/jit.py"}
+    assert users == {"kernels/jit.py", "kernels/numba_cache.py"}
 
 
 def test_models_need_numpy_alone() -> None:

@@ -162,3 +162,10 @@ def test_without_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         write_table(tmp_path / "a.parquet", {"t": np.arange(2)})
     with pytest.raises(MissingExtraError, match="polars"):
         read_table(tmp_path / "a.parquet")
+
+
+def test_more_rows_than_a_file_of_ours_could_hold_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_table(path, {"t": np.zeros(2 * 10**6, dtype=np.int64)})
+    with pytest.raises(RunFileError, match=r"t.parquet declares more than \d+ rows in \d+ bytes"):
+        read_table(path)

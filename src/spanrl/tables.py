@@ -23,6 +23,9 @@ Constant = bool | int | float | str
 
 _ROWS_IN_A_GROUP = 1 << 18
 _LARGEST = 2**63 - 1
+_ROWS_A_BYTE = (
+    100  # at most in a file that is read: one of ours needs about a byte for a row, a forged one has no limit
+)
 
 
 def require_polars() -> Any:
@@ -67,13 +70,18 @@ def read_table(path: Path, *, only: Sequence[str] | None = None, sha256: str | N
     data = read_bytes(path)
     if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
         raise RunFileError(f"load: {path} is cut or was changed (its SHA-256 is another). Save it again.")
+    most = _ROWS_A_BYTE * len(data)
     try:
         # By its bytes: a path with brackets would be a pattern, one with "=" would add a column.
-        table = polars.read_parquet(io.BytesIO(data), columns=only)
+        table = polars.read_parquet(io.BytesIO(data), columns=only, n_rows=most + 1)
+        if len(table) > most:
+            raise RunFileError(f"load: {path} declares more than {most} rows in {len(data)} bytes. Save it again.")
+        return {column.name: _array(polars, column) for column in table.get_columns()}
+    except RunFileError:
+        raise
     except (Exception, polars.exceptions.PanicException) as error:
         reason = str(error).partition("\n")[0]
         raise RunFileError(f"load: {path} is damaged or no Parquet file ({reason}). Save it again.") from None
-    return {column.name: _array(polars, column) for column in table.get_columns()}
 
 
 def frame(kinds: Mapping[str, type[Constant]], blocks: Iterable[Mapping[str, Array | Constant]]) -> Any:

@@ -240,6 +240,36 @@ def test_interrupted(fail: Fail, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "interrupted" in fail("plan", "knight-quest", code=130)
 
 
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            MemoryError("Unable to allocate 64.0 GiB for an array"),
+            "not enough memory for this (Unable to allocate 64.0 GiB",
+        ),
+        (MemoryError(), "not enough memory for this (no size was told). Run again with --debug"),
+        (OSError(5, "Input/output error", "/a/file"), "/a/file: Input/output error."),
+    ],
+)
+@pytest.mark.parametrize(
+    ("function", "argv"),
+    [
+        ("spanrl.planning.solve.solve", ("plan", "knight-quest")),
+        ("spanrl.planning.analyse.analyse", ("analyse", "two-state")),
+        ("spanrl.learning.learn.learn", ("learn", "two-state", "ucrl")),
+        ("spanrl.models.mdp.MDP.load", ("learn", "m.npz", "ucrl")),
+    ],
+)
+def test_what_the_system_refuses_is_one_line(
+    fail: Fail, monkeypatch: pytest.MonkeyPatch, function: str, argv: tuple[str, ...], error: Exception, words: str
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(function, refuse)
+    assert words in fail(*argv, code=1)
+
+
 # --- --debug --------------------------------------------------------------------------------------------------------
 
 

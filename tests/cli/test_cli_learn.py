@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,7 +127,8 @@ def test_list_shows_agents_and_their_parameters(capsys):
     assert "ucrl2" in out
 
 
-def test_ctrl_c_shows_and_keeps_what_was_done(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
+def test_an_interrupt_shows_and_keeps_what_was_done(tmp_path, number):
     folder = tmp_path / "run"
     command = ["learn", THREE, SCAL, "--horizon", "1e15", "--out", str(folder)]
     code = (
@@ -138,11 +140,43 @@ def test_ctrl_c_shows_and_keeps_what_was_done(tmp_path):
     )
     while process.stdout.readline().strip() != "ready":
         assert process.poll() is None, process.stderr.read()
-    time.sleep(2)
-    process.send_signal(signal.SIGINT)
+    time.sleep(1)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "interrupted" in out
     kept = Run.load(folder)
     assert kept.interrupted
     assert 0 < kept.t[-1] < 10**15
+
+
+def test_signals_are_given_back(capsys):
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    before = [signal.getsignal(number) for number in numbers]
+    run(capsys, THREE, SCAL, "--horizon", "10")
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("json_too", [(), ("--json",)])
+def test_a_figure_that_cannot_be_written_costs_the_figure_alone(capsys, tmp_path, json_too):
+    full = tmp_path / "figure.png"
+    full.symlink_to("/dev/full")
+    out, err = run(capsys, THREE, SCAL, "--horizon", "100", "--plot", str(full), *json_too, code=1)
+    assert (
+        err == f"spanrl: learn: the figure {full} cannot be written (No space left on device). Give another --plot.\n"
+    )
+    regret = learn(THREE, SCAL, horizon=100, seed=0).regret[-1]
+    assert (json.loads(out)["regret"][-1] == regret) if json_too else (f"{regret:.6g}" in out and str(full) not in out)
+
+
+def test_a_run_that_cannot_be_saved_is_still_shown(capsys, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("spanrl.learning.files.write_bytes", full)
+    out, err = run(capsys, THREE, SCAL, "--horizon", "100", "--out", str(tmp_path / "run"), code=1)
+    assert "cannot write" in err
+    assert f"{learn(THREE, SCAL, horizon=100, seed=0).regret[-1]:.6g}" in out
+    assert "written to" not in out
+    assert list(tmp_path.iterdir()) == []

@@ -113,7 +113,8 @@ class TestRiverSwim:
         assert mdp.state_names[-1] == f"s{n_states - 1}"
 
     def test_options_out_of_range(self):
-        with pytest.raises(OptionError, match="riverswim: n_states must be at least 2; got 1"):
-            make("riverswim[n_states=1]")
+        for wrong in ("1", "100001", "100000000", "1e308", "9" * 100):
+            with pytest.raises(OptionError, match=r"riverswim: n_states must lie in 2\.\.100000; got \d+\. The usual"):
+                make(f"riverswim[n_states={wrong}]")
         with pytest.raises(OptionError, match="must be strehl or osband or ucrl3 or statisticalrl; got 'jaksch'"):
             make("riverswim[variant=jaksch]")

@@ -484,11 +484,13 @@ def test_a_damaged_meta(folder: Path) -> None:
 
 def test_meta_of_another_cell_or_shape(folder: Path) -> None:
     cell = folder / "cells" / SPEC.cells()[2].folder
+    before = (cell / "meta.json").read_bytes()
     reseal(cell, lambda content: content.pop("seconds"))
     with pytest.raises(
-        RunFileError, match=r"meta.json does not describe a cell \('seconds'\). Run the experiment again"
+        RunFileError, match=r"meta.json does not describe a run \(.*`seconds`\). Run the experiment again"
     ):
         load_results(folder)
+    (cell / "meta.json").write_bytes(before)
     reseal(cell, lambda content: content.update(id="two-state/ucrl/007"))
     with pytest.raises(
         RunFileError, match=r"meta.json is of the cell two-state/ucrl/007, not two-state/scal.*/000. Run"
@@ -512,3 +514,35 @@ def test_a_damaged_curve(folder: Path, damage: Callable[[Path], Any], words: str
     assert results.array(THREE, UCRL, "regret")[2].shape == (3, 4)  # the others are as they were
     with pytest.raises(RunFileError, match=rf"{path} {words}.*Run the experiment again to recompute it\.$"):
         results.mean()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"regret": np.array(["a", "b", "c", "d"])}, "must hold float64 in column 'regret'; got <U1"),
+        ({"t": TIMES[::-1].copy()}, "must hold rising times ≥ 0"),
+        ({"t": TIMES + 1}, "does not end at the horizon 1000"),
+        ({"t": None}, "is damaged or no Parquet file"),
+    ],
+)
+def test_a_forged_curve(folder: Path, changes: dict[str, Any], words: str) -> None:
+    rewrite(folder, **changes)
+    with pytest.raises(RunFileError, match=rf"curve.parquet {words}.*Run the experiment again to recompute it\.$"):
+        load_results(folder).mean()
+
+
+def test_curves_of_other_times(folder: Path) -> None:
+    rewrite(folder, t=np.array([1, 10, 200, 1000]))
+    with pytest.raises(
+        RunFileError, match=r"two-state/scal\[span_bound=5\]/001 is measured at other times than .*/000"
+    ):
+        load_results(folder).mean()
+
+
+def rewrite(folder: Path, **changes: Any) -> None:
+    """Change columns of a curve under a right seal; None drops one."""
+    cell = folder / "cells" / next(cell.folder for cell in SPEC.cells() if (cell.env.id, cell.seed) == (TWO, 1))
+    columns = tables.read_table(cell / "curve.parquet") | changes
+    tables.write_table(cell / "curve.parquet", {name: x for name, x in columns.items() if x is not None})
+    digest = hashlib.sha256((cell / "curve.parquet").read_bytes()).hexdigest()
+    reseal(cell, lambda content: content["sha256"].update({"curve.parquet": digest}))

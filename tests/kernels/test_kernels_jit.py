@@ -1,14 +1,17 @@
 """Compiled kernels: what is made for Python and for other kernels; a cache named by all sources; numba's own setting left as it was."""
 
 import ast
+import errno
 import gc
 import shutil
 import stat
+import tempfile
 from pathlib import Path
 
 import numba
 import pytest
 from numba.core import event
+from numba.core.caching import IndexDataCacheFile
 
 from spanrl.kernels import cache, jit
 
@@ -27,7 +30,8 @@ def fresh(monkeypatch, tmp_path):
 
 
 def _forget():
-    cache.cache_dir.cache_clear()
+    cache.find_cache.cache_clear()
+    cache._WARNED.clear()
     cache.kernel_digest.cache_clear()
 
 
@@ -58,7 +62,8 @@ def test_an_unwritable_home_only_means_no_cache(monkeypatch, tmp_path):
         assert cache.cache_dir() is None
         cache.mark_compiled("plan")
         assert not cache.is_compiled("plan")
-        assert jit.kernel(lambda x: x + 1)(1) == 2
+        with pytest.warns(RuntimeWarning, match=rf"the cache {blocker}/spanrl/\S+ cannot be used \(Not a directory\)"):
+            assert jit.kernel(lambda x: x + 1)(1) == 2
     finally:
         _forget()
 
@@ -152,3 +157,71 @@ def test_kernels_that_count_no_references_are_handed_no_arrays():
                     }
     assert {"rows", "build_slots", "new_list"} <= makers
     assert calls & makers == {"list_successors", "interact", "by_length", "_assign_places"}
+
+
+# --- a cache that is full, closed or damaged ------------------------------------------------------------------------
+
+
+def _kept(fresh, ending):
+    """Compile a kernel into the cache; return the file of it that has this ending."""
+    assert jit.kernel(_increment)(3) == 4
+    (path,) = cache.cache_dir().rglob(f"*._increment-*{ending}")
+    return path
+
+
+@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: b"",
+        lambda raw: raw[:-1],
+        lambda raw: raw[: len(raw) // 2],
+        lambda raw: b"garbage" * 100,
+        lambda raw: raw[:300] + bytes([raw[300] ^ 1]) + raw[301:],
+    ],
+    ids=["empty", "a byte short", "half", "garbage", "a flipped bit"],
+)
+def test_a_damaged_file_is_compiled_anew_and_replaced(fresh, ending, damage):
+    path = _kept(fresh, ending)
+    path.write_bytes(damage(path.read_bytes()))
+    again = jit.kernel(_increment)
+    assert again(3) == 4
+    assert not again._dispatcher.stats.cache_hits
+    third = jit.kernel(_increment)
+    assert third(3) == 4
+    assert third._dispatcher.stats.cache_hits, "it was repaired"
+
+
+def test_a_folder_in_place_of_an_index_costs_the_cache_alone(fresh):
+    path = _kept(fresh, ".nbi")
+    path.unlink()
+    path.mkdir()
+    with pytest.warns(RuntimeWarning, match="cannot be used"):
+        assert jit.kernel(_increment)(3) == 4
+
+
+@pytest.mark.parametrize("name", ["_save_index", "_save_data"])
+def test_a_full_disk_costs_the_cache_alone_and_is_told_once(fresh, monkeypatch, name):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(IndexDataCacheFile, name, full)
+    first, second = jit.kernel(_increment), jit.kernel(lambda x: 2 * x)
+    with pytest.warns(RuntimeWarning) as told:
+        assert (first(3), second(3)) == (4, 6)
+    assert len(told) == 1
+    assert str(cache.cache_dir()) in str(told[0].message)
+    assert "No space left on device" in str(told[0].message)
+
+
+def test_a_folder_that_was_closed_meanwhile_costs_the_cache_alone(fresh, monkeypatch):
+    """numba would look for another place then, such as the folder of the sources, where kernels go stale."""
+
+    def closed(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    cache.cache_dir()
+    monkeypatch.setattr(tempfile, "TemporaryFile", closed)
+    with pytest.warns(RuntimeWarning, match="cannot be used"):
+        assert jit.kernel(_increment)(3) == 4
+    assert not list(cache.cache_dir().rglob("*.nb?"))

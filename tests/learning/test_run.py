@@ -546,9 +546,18 @@ def test_meta_without_its_seal(saved: Path, content: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda content: content.pop("spec"), r"meta.json does not describe this run \('spec'\)"),
-        (lambda content: content.update(run=5), r"meta.json does not describe this run"),
-        (lambda content: content["run"].pop("r_max"), r"meta.json does not describe this run .*'r_max' is missing"),
+        (lambda content: content.pop("spec"), r"meta.json does not describe a run \(.*missing required field `spec`"),
+        (lambda content: content.update(run=5), r"meta.json does not describe a run \(Expected `object`, got `int`"),
+        (lambda content: content["run"].pop("r_max"), r"meta.json does not describe a run \(.*missing .*`r_max`"),
+        (
+            lambda content: content["spec"].update(horizon="1e6"),
+            r"describe a run \(Expected `int`, got `str` - at `\$.spec.horizon`",
+        ),
+        (lambda content: content["spec"].update(seed=-1), r"describe a run \(Expected `int` >= 0 - at `\$.spec.seed`"),
+        (lambda content: content["run"].update(gain=[1.0]), r"describe a run \(Expected `float \| null`"),
+        (lambda content: content["seconds"].update(total=None), r"describe a run \(Expected `float`, got `null`"),
+        (lambda content: content.update(versions={"numpy": 2}), r"describe a run \("),
+        (lambda content: content.update(id=None), r"describe a run \("),
         (lambda content: content["sha256"].pop("curve.parquet"), "curve.parquet is cut or was changed"),
     ],
 )

@@ -178,6 +178,16 @@ def test_compiled_runs_go_on_to_the_bit(env: str, agent: str, horizon: int, look
     assert_same(found, whole)
 
 
+@pytest.mark.parametrize(("r_min", "r_max"), [(5.0, 6.0), (-7.0, -6.5), (1e6, 1e6 + 1e-3)])
+def test_rewards_far_from_zero_go_on_to_the_bit(r_min: float, r_max: float) -> None:
+    """A checkpoint of a run is never taken for a forged one."""
+    outcomes = {(s, a): [(0.5, 0, r_min), (0.25, 1, r_max), (0.25, 2, r_max)] for s in range(3) for a in range(2)}
+    env = Env.from_outcomes(outcomes, r_min=r_min, r_max=r_max)
+    found, stops = in_pieces(env, UCRL(), [1000], lambda: 3)
+    assert stops >= 3
+    assert_same(found, learn(env, UCRL(), horizon=1000, seed=SEED, points=20))
+
+
 @pytest.mark.parametrize(("env", "agent"), [("two-state", MIXING), ("riverswim", "scal[span_bound=0.5]")])
 def test_the_mixing_runs_mix(env: str, agent: str) -> None:
     """Otherwise the generator of the agent would not be tested above."""
@@ -329,6 +339,60 @@ def test_the_state_of_another_run(changes: dict[str, Any], words: str) -> None:
     other = {"env": "three-state", "agent": "ucrl", "horizon": 1000} | changes
     with pytest.raises(RunFileError, match=f"checkpoint: {words}"):
         session(**other).restore(state)
+
+
+def _with(at: int, value: Any) -> Callable[[Any], Any]:
+    def change(array: Any) -> Any:
+        out = array.copy()
+        out[at] = value
+        return out
+
+    return change
+
+
+FORGED: list[tuple[str, Callable[[Any], Any], str]] = [
+    ("t", lambda t: -t, "'t' must be a whole number in 0"),
+    ("t", lambda t: t + 0.5, "'t' must be a whole number"),
+    ("t", lambda t: t - 1, "the curve is not one of this run|the episodes are not|must hold possible values"),
+    ("state", lambda s: 10**9, r"'state' must be a whole number in 0..2; got 1000000000"),
+    ("sums", lambda x: ["a", 0.5], "'sums' must be a list of float, float"),
+    ("tally", lambda x: x[:1], r"'tally' must have \d+ entries; got 1"),
+    ("tally", lambda x: x.astype(np.float64), "'tally' must be an array of int64"),
+    ("env_rng", lambda x: x | {"words": [1, 2]}, "must have four words; got 2"),
+    ("env_rng", lambda x: x | {"words": [2**64] * 4}, "'words' must be a list of whole numbers"),
+    ("agent_rng", lambda x: 5, "'agent_rng' must be a dict"),
+    ("curve.t", _with(1, 10**12), "the curve is not one of this run"),
+    ("curve.reward", lambda x: x[:-1], "'curve' must be columns of one length"),
+    ("episodes.start", _with(0, -5), "the episodes are not those"),
+    ("learner.t", lambda t: t + 1, "the learner has seen what cannot have happened"),
+    ("learner.bias", lambda x: x[:1], r"'bias' must be an array of float64 of shape \(3,\); got \('float64', \(1,\)\)"),
+    ("learner.bias", _with(0, np.nan), "'bias' must hold possible values"),
+    ("learner.n", _with(0, 2**62), "'n' must hold possible values"),
+    ("learner.succ_ptr", _with(1, 10**9), "'succ_ptr' must hold possible values"),
+    ("learner.succ_ptr", _with(1, 0), "the counts of the learner do not fit together"),
+    ("learner.succ", _with(0, 10**6), "'succ' must hold possible values"),
+    ("learner.succ", lambda x: x[::-1].copy(), "the counts of the learner do not fit together|cannot have happened"),
+    ("learner.p_hat", _with(0, 7.0), "the counts of the learner do not fit together"),
+    ("learner.plan.pairs", _with(0, 10**9), "'plan.pairs' must hold possible values"),
+    ("learner.plan.pairs", lambda x: x[:2], "'plan.pairs' must be an array of int64"),
+    ("learner.plan.weight", _with(0, 1.5), "'plan.weight' must hold possible values"),
+    ("learner.plan.left", _with(0, 2**40), "'plan.left' must hold possible values"),
+    ("learner.plan.mixes", lambda x: 7, "'plan.mixes' must be true or false; got 7"),
+    ("learner.record", lambda x: x[:3], "'record' must be a list of int, float"),
+]
+
+
+@pytest.mark.parametrize(("key", "change", "words"), FORGED)
+def test_a_forged_state_is_refused_before_compiled_code_sees_it(
+    key: str, change: Callable[[Any], Any], words: str
+) -> None:
+    state = unpack(advance(session("three-state", "ucrl", 1000), 0.5, 6))
+    session("three-state", "ucrl", 1000).restore(state)
+    with pytest.raises(RunFileError, match=words):
+        session("three-state", "ucrl", 1000).restore(state | {key: change(state[key])})
+    del state[key]
+    with pytest.raises(RunFileError, match=rf"'{key.removeprefix('learner.')}' is missing|columns of one length"):
+        session("three-state", "ucrl", 1000).restore(state)
 
 
 class TestTheHorizonThatIsRead:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zipfile
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,36 @@ def test_a_right_seal_around_something_else(arrays: bytes) -> None:
         unpack(sealed(b'{"t": 1}\n' + arrays))
 
 
-@pytest.mark.parametrize("line", [b"", b"{", b"\xff", b"[1, 2]", b"5"])
+def archive(content: bytes, method: int) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as made:
+        made.writestr("a.npy", content)
+    return stream.getvalue()
+
+
+def declaring(shape: tuple[int, ...]) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        (archive(declaring((1_400_000_000,)), zipfile.ZIP_STORED), r"'a' declares the shape \(1400000000,\)"),
+        (
+            archive(declaring((10**5,)) + bytes(8 * 10**5), zipfile.ZIP_DEFLATED),
+            "'a' declares 800128 bytes in a file of",
+        ),
+    ],
+    ids=["11 GB", "packed"],
+)
+def test_arrays_larger_than_the_file_are_refused_before_they_take_memory(arrays: bytes, words: str) -> None:
+    with pytest.raises(RunFileError, match=words):
+        unpack(sealed(b'{"t": 1}\n' + arrays))
+
+
+@pytest.mark.parametrize("line", [b"[" * 10**5, b"", b"{", b"\xff", b"[1, 2]", b"5"])
 def test_a_right_seal_around_what_is_no_json_object(line: bytes) -> None:
     stream = io.BytesIO()
     np.savez(stream, a=np.zeros(1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,3 +79,15 @@ def small_box() -> BoundedMDP:
 def small_ball() -> BoundedMDP:
     """Return an L1-ball model around :func:`small_mdp`."""
     return BoundedMDP.l1_ball(small_mdp(), [0.1, 0.0, 0.5], [0.0, 0.1, 0.5], [0.2, 0.3, 1.0])
+
+
+def entries(path: Path) -> dict[str, Any]:
+    with np.load(path, allow_pickle=False) as data:
+        return {name: data[name] for name in data.files}
+
+
+def rewrite(path: Path, **changes: Any) -> None:
+    """Write the file again with some arrays changed; None drops one."""
+    arrays = entries(path) | changes
+    with path.open("wb") as stream:
+        np.savez_compressed(stream, **{name: array for name, array in arrays.items() if array is not None})

@@ -371,3 +371,16 @@ def test_every_error_is_a_value_error_and_one_paragraph() -> None:
     with pytest.raises(ValueError, match="sums to") as caught:
         dense(np.zeros((3, 1, 3)))
     assert "\n" not in str(caught.value)
+
+
+def test_a_large_table_of_states_and_actions_must_not_be_nearly_empty() -> None:
+    n = 2000
+    action = np.zeros(n, dtype=np.int64)
+    action[-1] = 999_999
+    with pytest.raises(ModelError, match="must not be nearly empty; got 2000 × 1000000 for 2000 pairs"):
+        MDP.from_pairs(np.arange(n), action, np.arange(n + 1), np.arange(n), np.ones(n), np.zeros(n))
+    action[-1] = 9_999
+    assert (
+        MDP.from_pairs(np.arange(n), action, np.arange(n + 1), np.arange(n), np.ones(n), np.zeros(n)).n_actions
+        == 10_000
+    )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from model_samples import random_dense, small_ball, small_box, small_mdp
+from model_samples import entries, random_dense, rewrite, small_ball, small_box, small_mdp
 
 from spanrl import MDP, BoundedMDP
 from spanrl.errors import ModelFileError
@@ -20,18 +20,6 @@ BOUNDED_FIELDS = (
     "pair_ptr", "action", "succ_ptr", "succ", "p_low", "p_high", "rest_high", "radius", "r_low", "r_high",
     "r_min", "r_max", "n_actions",
 )  # fmt: skip
-
-
-def entries(path: Path) -> dict[str, Any]:
-    with np.load(path, allow_pickle=False) as data:
-        return {name: data[name] for name in data.files}
-
-
-def rewrite(path: Path, **changes: Any) -> None:
-    """Write the file again with some arrays changed; None drops one."""
-    arrays = entries(path) | changes
-    with path.open("wb") as stream:
-        np.savez_compressed(stream, **{name: array for name, array in arrays.items() if array is not None})
 
 
 def load_or_words(path: Path) -> MDP | str:
@@ -302,23 +290,28 @@ def test_flipped_bytes_in_the_compressed_stream(saved: Path, entry: str) -> None
     [
         ({"prob": np.full(5, 0.3)}, r"P\[s=0, a=0\] sums to 0.6"),
         ({"prob": np.array([0.5, 0.5, 1.0, np.nan, 0.75])}, "must be finite"),
-        ({"prob": np.ones(3)}, r"prob must have shape \(5\)"),
+        ({"prob": np.ones(3)}, r"prob must have shape \(5,\)"),
         ({"prob": np.array(["a"] * 5)}, "prob must be an array of numbers"),
         ({"succ": np.array([0, 1, 0, 0, 9], dtype=np.uint32)}, "successor 9"),
         ({"succ_ptr": np.array([0, 2, 1, 5])}, "succ_ptr must rise"),
-        ({"succ_ptr": np.array([0, 5])}, "succ_ptr must rise"),
-        ({"pair_ptr": np.array([0, 1])}, "same length"),
-        ({"pair_ptr": np.array([0, 3, 2])}, "damaged"),
-        ({"pair_ptr": np.array(3)}, "damaged"),
-        ({"pair_ptr": np.array([0, 2**60])}, "damaged"),
+        ({"succ_ptr": np.array([0, 5])}, r"succ_ptr must have shape \(4,\)"),
+        ({"succ_ptr": np.array([0, 2**63 - 1, -2, 5])}, "succ_ptr must rise"),
+        ({"pair_ptr": np.array([0, 1])}, r"start must have shape \(1,\)"),
+        ({"pair_ptr": np.array([0, 3, 2])}, "pair_ptr must rise from 0 to the number of pairs = 3"),
+        ({"pair_ptr": np.array(3)}, "pair_ptr must have shape"),
+        ({"pair_ptr": np.array([0, 2, 2**60])}, "pair_ptr must rise from 0 to the number of pairs = 3"),
+        ({"pair_ptr": np.array([0.0, 2.0, 3.0])}, "pair_ptr must be a one-dimensional array of integers"),
         ({"action": np.array([1, 0, 0])}, "must come after the pair before it"),
         ({"reward": np.array([0.0, 0.5, 7.0])}, "must lie in"),
         ({"range": np.array([1.0, 0.0])}, "r_min must be below r_max"),
         ({"range": np.array([1.0])}, "damaged"),
         ({"range": np.array("x")}, "damaged"),
+        ({"range": np.array([0j, 1j])}, "range must be an array of numbers"),
         ({"start": np.array([0.5, 0.6])}, "start must be"),
         ({"n_actions": np.array(1)}, "number of actions must be at least 2"),
-        ({"n_actions": np.array([1, 2])}, "damaged"),
+        ({"n_actions": np.array([1, 2])}, "n_actions must have shape"),
+        ({"n_actions": np.array(2.0)}, "a single whole number is stored as float64"),
+        ({"more": np.zeros(3)}, "it holds 'more', which no model has"),
         ({"state_names": np.array(["x"])}, "state_names must be 2 different names"),
         ({"state_names": np.array("x")}, "damaged"),
     ],

@@ -34,6 +34,7 @@ from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Batch, Counts
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
+from spanrl.models.states import LARGEST, StateReader
 from spanrl.planning.extended import ExtendedPlanner, Plan
 
 
@@ -198,16 +199,41 @@ class Learner:
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from where another learner of the same agent and problem was."""
-        self.t, self.n_episodes, self.seconds = state["t"], state["n_episodes"], state["seconds"]
-        self.episode = state["record"] and Episode(*state["record"])
-        self.counts = Counts.from_arrays(state)
-        self._planner.bias[:] = state["bias"]
-        seen = (state[f"seen.{name}"].tolist() for name in Batch._fields)
-        self._seen = {(pair, reward, succ): times for pair, reward, succ, times in zip(*seen, strict=True)}
-        if self.episode is not None:
-            self.plan = Plan(*(state[f"plan.{name}"] for name in Plan._fields))
-            self._hand = self._by_hand(self.plan) if state["by_hand"] else None
+        """Resume where another learner of the same agent and problem was; a state that cannot be one raises a RunFileError."""
+        given, info = StateReader(state), self.info
+        self.t, self.n_episodes = given.integer("t"), given.integer("n_episodes")
+        self.seconds = given.number("seconds")
+        self.counts = Counts.from_state(given, info, self.t)
+        self._planner.bias[:] = given.array("bias", np.float64, (info.n_states,))
+        self._seen = self._batch_from(given)
+        if self.t == 0 and given.holds("record", None):
+            return  # there is no episode yet
+        self.episode = Episode(*given.row("record", (int, float, float, int, bool, float, float)))
+        self.plan = self._plan_from(given)
+        self._hand = self._by_hand(self.plan) if given.flag("by_hand") else None
+
+    def _batch_from(self, given: StateReader) -> dict[tuple[int, float, int], int]:
+        """Return what was collected one by one."""
+        info = self.info
+        pair = given.array("seen.pair", np.int64, (None,), 0, info.n_pairs - 1)
+        reward = given.array("seen.reward", np.float64, pair.shape, info.r_min, info.r_max)
+        succ = given.array("seen.succ", np.uint32, pair.shape, 0, info.n_states - 1)
+        times = given.array("seen.times", np.int64, pair.shape, 1, self.t)
+        keys = zip(pair.tolist(), reward.tolist(), succ.tolist(), strict=True)
+        return dict(zip(keys, times.tolist(), strict=True))
+
+    def _plan_from(self, given: StateReader) -> Plan:
+        """Return the plan under way: each state plays pairs of its own."""
+        ptr, S = self.info.pair_ptr, self.info.n_states
+        pairs = given.array("plan.pairs", np.int64, (2 * S,), np.repeat(ptr[:-1], 2), np.repeat(ptr[1:] - 1, 2))
+        weight = given.array("plan.weight", np.float64, (S,), 0.0, 1.0)
+        most = (
+            np.maximum(self.counts.n[pairs], 1) if type(self) is Learner else LARGEST
+        )  # others may end episodes otherwise
+        left = given.array("plan.left", np.int64, (2 * S,), 0, most)
+        low, high = given.row("plan.gain_bounds", (float, float))
+        span, sweeps = given.number("plan.span"), given.integer("plan.sweeps")
+        return Plan(pairs, weight, given.flag("plan.mixes"), left, (low, high), span, sweeps)
 
     def _plan(self, t: int) -> Plan:
         rules = self.rules

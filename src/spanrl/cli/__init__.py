@@ -1,6 +1,7 @@
 """The command ``spanrl``: parse, call the public functions, print, exit code. Nothing is computed here.
 
-Exit codes: 0 done; 1 work failed (cells, not converged, …); 2 wrong input; 130 interrupted. Errors are one line on standard error.
+Exit codes: 0 done; 1 work failed (cells, not converged, …); 2 wrong input; 130 interrupted (Ctrl-C, SIGTERM).
+Errors are one line on standard error.
 """
 
 from __future__ import annotations
@@ -94,12 +95,20 @@ def _other_error(error: Exception) -> int:
     """Report an error that is not ours: wrong usage (the command-line library has moved its classes between versions), or a fault."""
     message = getattr(error, "format_message", None)
     if message is None:
-        what = f"{error.strerror}" if isinstance(error, OSError) else f"internal error, {type(error).__name__}: {error}"
-        return _fail(f"{what}. Run again with --debug for the traceback.", 1)
+        return _fail(f"{_fault(error)}. Run again with --debug for the traceback.", 1)
     if type(error).__name__ == "NoArgsIsHelpError":
         print(message())
         return 0
     return _fail(f"{message()} Try 'spanrl --help'.", 2)
+
+
+def _fault(error: Exception) -> str:
+    """Name a fault: of the system with its file, where it has one, or our own."""
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory for this ({str(error).rstrip('. ') or 'no size was told'})"
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror or error}"
+    return f"internal error, {type(error).__name__}: {error}"
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from spanrl.cli.output import MODEL_HELP, Json, compiling, number, on_terminal, print_json, show, to_number, to_whole
+from spanrl.cli.output import (
+    MODEL_HELP,
+    Json,
+    compiling,
+    number,
+    on_terminal,
+    print_json,
+    show,
+    terminable,
+    to_number,
+    to_whole,
+)
 from spanrl.cli.output import table as new_table
-from spanrl.errors import OptionError
+from spanrl.errors import OptionError, RunFileError, SpanrlError
 
 
 def learn(
@@ -44,24 +57,52 @@ def learn(
         check_free(out)
     if plot:
         _check_figure(plot)
-    with compiling("learn", 30):
-        result = run_agent(world, chosen, horizon=steps, seed=whole_seed, points=per_decade, progress=on_terminal())
-    if out:
-        result.save(out)
-    if plot:
-        from spanrl.report.figures import plot_learning
-
-        plot_learning(result).savefig(plot)
-    if as_json:
-        print_json({name: getattr(result, name) for name in result.__dataclass_fields__})
-    else:
-        _show_run(result, out, plot)
+    with terminable():
+        with compiling("learn", 30):
+            result = run_agent(world, chosen, horizon=steps, seed=whole_seed, points=per_decade, progress=on_terminal())
+        written = {}
+        try:
+            if out:
+                _save(result, out)
+                written["written to"] = out
+            if plot:
+                _write_figure(result, plot)
+                written["figure"] = plot
+        finally:  # what cannot be written can still be read
+            if as_json:
+                print_json({name: getattr(result, name) for name in result.__dataclass_fields__})
+            else:
+                _show_run(result, written)
     if result.interrupted:
         raise typer.Exit(130)
 
 
-def _show_run(run: Any, out: str, plot: str) -> None:
-    """Print the summary of a run and a few rows of its curve."""
+def _save(run: Any, folder: str) -> None:
+    """Save a run; the folder was looked at before, so that a failure is none of the user's."""
+    try:
+        run.save(folder)
+    except RunFileError as error:
+        raise SpanrlError(str(error)) from None
+
+
+def _write_figure(run: Any, path: str) -> None:
+    """Write the figure of a run; a half-written one is removed."""
+    from spanrl.report.figures import plot_learning
+
+    image, where = BytesIO(), Path(path)
+    plot_learning(run).savefig(image, format=where.suffix[1:].lower())
+    try:
+        where.write_bytes(image.getvalue())
+    except OSError as error:
+        if where.is_file():
+            where.unlink()
+        raise SpanrlError(
+            f"learn: the figure {path} cannot be written ({error.strerror or error}). Give another --plot."
+        ) from None
+
+
+def _show_run(run: Any, written: Mapping[str, str]) -> None:
+    """Print the summary of a run, where it was written, and a few rows of its curve."""
     meta, seconds = run.meta, run.meta["seconds"]
     done = int(run.t[-1]) if run.t.size else 0
     table = new_table(f"{meta['agent']} on {meta['env']}", "")
@@ -82,7 +123,7 @@ def _show_run(run: Any, out: str, plot: str) -> None:
     rows += [("seconds", f"{busy:.3g}"), ("of which planning", f"{seconds['planning']:.3g}")]
     if busy > 0:
         rows.append(("steps a second", f"{done / busy:,.0f}"))
-    rows += [(what, where) for what, where in (("written to", out), ("figure", plot)) if where]
+    rows += written.items()
     for row in rows:
         table.add_row(*row)
     show(table)

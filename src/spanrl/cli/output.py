@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -29,14 +32,32 @@ def compiling(task: str, seconds: int = 10) -> Iterator[None]:
     from spanrl.kernels.cache import cache_dir, is_compiled, mark_compiled
 
     if not Settings.quiet and not is_compiled(task):
-        kept = (
-            "once"
-            if cache_dir()
-            else "each time, as the cache cannot be written: set NUMBA_CACHE_DIR to a writable folder"
-        )
-        tell(f"compiling for first use, about {seconds} seconds, {kept} …")
+        tell(f"compiling for first use, about {seconds} seconds, {'once' if cache_dir() else 'each time'} …")
     yield
     mark_compiled(task)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Take SIGTERM, and SIGHUP where it is not ignored, for Ctrl-C: what was done so far is shown and kept."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are not ours there
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    wanted = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in wanted}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:  # nohup stays in force
+            signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None:  # None: it was set outside Python
+                signal.signal(number, handler)
 
 
 def tell(line: str) -> None:

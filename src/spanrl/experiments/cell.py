@@ -18,6 +18,7 @@ from spanrl.learning.session import Session
 from spanrl.learning.simulate import simulate
 from spanrl.learning.snapshot import pack, unpack
 from spanrl.learning.worlds import TableWorld, as_world
+from spanrl.models.states import StateReader
 
 Look = Callable[[int, Callable[[], bytes | None]], None]
 """Called between budgets with the steps done and a function that returns the checkpoint as bytes; it may raise to stop."""
@@ -140,18 +141,22 @@ class Computation:
     def _resume(self, data: bytes) -> None:
         """Go on from a checkpoint; a damaged one raises, one that does not fit is noted and left."""
         state = unpack(data)
-        if state["versions"] != _versions():
+        given = StateReader(state)
+        if not given.holds("versions", _versions()):
             self.note = "checkpoints were written with other versions of spanrl, its plugins, numpy or numba, so cells begin anew"
-        elif state["horizon_was_read"] and state["horizon"] != self.job.horizon:
+        elif given.flag("horizon_was_read") and not given.holds("horizon", self.job.horizon):
             self.note = "the agent reads the horizon, which is another now, so cells are computed anew"
         elif self._session.is_resumable:
             try:
                 self._session.restore(state)
+            except RunFileError:
+                raise
             except Exception as error:  # set_state of a plugin may raise anything
                 raise RunFileError(
                     f"checkpoint: it cannot be gone on with ({type(error).__name__}: {error})."
                 ) from error
-            self.resumed_at = [*state["resumed_at"], state["t"]]
+            t = given.integer("t")
+            self.resumed_at = [*given.integers("resumed_at", t), t]
 
 
 @lru_cache(maxsize=16)

@@ -12,7 +12,7 @@ from spanrl import tables
 from spanrl.errors import RunFileError
 from spanrl.experiments.spec import Cell, Entry, load_spec
 from spanrl.experiments.statistics import Floats
-from spanrl.learning.files import CURVE, CURVE_FILE, META_FILE, read_meta
+from spanrl.learning.files import CURVE, CURVE_FILE, META_FILE, check_columns, read_meta
 
 VALUES = tuple(name for name in CURVE if name != "t")
 """What is measured along a run: reward, regret, pseudo_regret, span, n_episodes."""
@@ -93,14 +93,19 @@ def _read_finished(folder: Path, cell: Cell) -> tuple[Finished, dict[str, str | 
         return found, content["versions"] | {"git": content["git"]}
     except RunFileError as error:
         raise _recompute(error) from None
-    except (KeyError, TypeError) as error:
+    except KeyError as error:
         raise RunFileError(f"load_results: {path} does not describe a cell ({error}). {_REMEDY}") from None
 
 
-def read_curve(folder: Path, sha256: str) -> Curve:
-    """Return the curve of a finished cell, which must have this digest."""
+def read_curve(folder: Path, sha256: str, horizon: int) -> Curve:
+    """Return the curve of a finished cell, which must have this digest and end at the horizon."""
     try:
         columns = tables.read_table(folder / CURVE_FILE, only=tuple(CURVE), sha256=sha256)
+        check_columns(folder / CURVE_FILE, columns, CURVE)
+        if not columns["t"].size or columns["t"][-1] != horizon:
+            raise RunFileError(
+                f"load_results: {folder / CURVE_FILE} does not end at the horizon {horizon}. Compute it."
+            )
     except RunFileError as error:
         raise _recompute(error) from None
     return Curve(columns["t"], np.array([columns[name] for name in VALUES], dtype=np.float64))

@@ -238,8 +238,16 @@ class Results:
         """Return the curves of a group, each read once."""
         for found in group.cells:
             if found.cell.id not in self._read:
-                self._read[found.cell.id] = read_curve(self.dir / "cells" / found.cell.folder, found.sha256)
-        return [self._read[found.cell.id] for found in group.cells]
+                folder = self.dir / "cells" / found.cell.folder
+                self._read[found.cell.id] = read_curve(folder, found.sha256, found.horizon)
+        curves = [self._read[found.cell.id] for found in group.cells]
+        odd = next((i for i, curve in enumerate(curves) if not np.array_equal(curve.t, curves[0].t)), None)
+        if odd is not None:
+            raise RunFileError(
+                f"load_results: {group.cells[odd].cell.id} is measured at other times than {group.cells[0].cell.id}. "
+                "Run the experiment again to recompute it."
+            )
+        return curves
 
 
 def load_results(dir: str | os.PathLike[str]) -> Results:  # noqa: A002

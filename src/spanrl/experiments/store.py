@@ -130,7 +130,7 @@ class Store:
         """Return the steps done at the checkpoint of a cell, None where there is none that can be read."""
         try:
             return int(read_head(self.checkpoint(folder))["t"])
-        except (OSError, RunFileError, KeyError, TypeError, ValueError):
+        except (OSError, RunFileError, KeyError, TypeError, ValueError, OverflowError):
             return None
 
     def write(self, name: str, data: bytes, *, wait: bool = True) -> None:

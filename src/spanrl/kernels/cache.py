@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from contextlib import suppress
+from errno import EACCES
 from functools import cache
 from pathlib import Path
 
 INNER = "inner"  # the folder within of kernels that other kernels call
+_WARNED: set[Path] = set()  # caches that a warning has named already
 
 
 @cache
@@ -36,17 +39,41 @@ def digest_of(*folders: str) -> str:
     return digest.hexdigest()[:16]
 
 
-@cache
 def cache_dir() -> Path | None:
     """Return the folder of the compiled kernels, made with mode 0700; None where it cannot be written."""
+    folder, fault = find_cache()
+    return None if fault else folder
+
+
+@cache
+def find_cache() -> tuple[Path, str]:
+    """Return the folder of the compiled kernels and why it cannot be used; no reason where it can."""
     try:
         base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(base) / "spanrl" / f"kernels-{kernel_digest()}"
+    except RuntimeError as error:
+        return Path("~/.cache/spanrl"), str(error)  # there is no home
+    folder = Path(base) / "spanrl" / f"kernels-{kernel_digest()}"
+    try:
         for part in (folder, folder / INNER):
             part.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # RuntimeError: there is no home
-        return None
-    return folder if all(os.access(part, os.W_OK) for part in (folder, folder / INNER)) else None
+            if not os.access(part, os.W_OK):
+                return folder, os.strerror(EACCES)
+    except OSError as error:
+        return folder, error.strerror or str(error)
+    return folder, ""
+
+
+def warn_unusable(why: str = "") -> None:
+    """Say once that the cache cannot be used and why, by default as :func:`find_cache` says: kernels are compiled in every process then."""
+    folder, fault = find_cache()
+    if folder not in _WARNED:
+        _WARNED.add(folder)
+        warnings.warn(
+            f"kernels: the cache {folder} cannot be used ({why or fault}), so kernels are compiled anew in every process. "
+            "Free some space, or set NUMBA_CACHE_DIR to a folder that can be written.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def mark_compiled(task: str) -> None:

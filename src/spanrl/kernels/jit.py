@@ -4,7 +4,7 @@ Three things keep the compiler's time down, which is most of the time of a first
 Python, whose code is often longer than its own. A part has no code at all but in its callers, where numba would compile it again anyway.
 And Python does not look for garbage meanwhile: numba keeps nearly all that it makes.
 
-``numba.config.CACHE_DIR`` is global, so it is set only while one of our functions is decorated.
+``numba.config.CACHE_DIR`` is global, so it is set only while the cache of one of our functions is made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import update_wrapper
 from threading import RLock, local
 from typing import Any, ClassVar
 
-from spanrl.kernels.cache import INNER, cache_dir
+from spanrl.kernels.cache import INNER, cache_dir, warn_unusable
 
 _LOCK = RLock()
 _HERE = local()  # whether kernels run as plain Python in this thread
@@ -126,20 +126,26 @@ def _uncollected() -> Iterator[None]:
 def _decorated(function: Callable[..., Any], *, allocates: bool, inner: bool) -> Any:
     import numba
 
-    folder = cache_dir()
     options: dict[str, Any] = {
-        "cache": folder is not None,
         "nogil": True,  # threads may sweep different states
         "error_model": "numpy",  # a division by 0 is ∞ and needs no branch
         "no_cfunc_wrapper": True,  # a wrapper for C is never called
         "no_cpython_wrapper": inner,
         "_nrt": allocates,  # numba's runtime, which counts references
     }
+    dispatcher: Any = numba.njit(**options)(function)
+    folder = cache_dir()
+    if folder is None:
+        warn_unusable()
+        return dispatcher
+    from spanrl.kernels.numba_cache import KernelCache
+
     config: Any = numba.config
-    before = config.CACHE_DIR
-    if folder is not None:
-        config.CACHE_DIR = str(folder / INNER if inner else folder)
+    before, config.CACHE_DIR = config.CACHE_DIR, str(folder / INNER if inner else folder)
     try:
-        return numba.njit(**options)(function)
+        dispatcher._cache = KernelCache(function)  # as numba's option cache=True does, with its own kind
+    except OSError as error:
+        warn_unusable(error.strerror or str(error))
     finally:
         config.CACHE_DIR = before
+    return dispatcher

@@ -19,9 +19,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct, ValidationError, convert
 
 from spanrl import __version__
 from spanrl.errors import InputError, OptionError, RunFileAccessError, RunFileError
@@ -51,6 +52,47 @@ AUDIT: dict[str, type[np.generic]] = {"contains": np.bool_, "gain_low": np.float
 _CELL = ("env", "agent", "seed")
 SPEC = (*_CELL, "horizon", "points")
 """What a run was asked for: these keys of its ``meta`` decide every bit of its tables."""
+
+_Whole = Annotated[int, Meta(ge=1, le=2**62)]
+_Finite = Annotated[float, Meta(ge=-1.7e308, le=1.7e308)]
+_Seconds = Annotated[float, Meta(ge=0.0, le=1.7e308)]
+
+
+class _SpecFields(Struct):
+    env: str
+    agent: str
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    horizon: _Whole
+    points: _Whole
+
+
+class _RunFields(Struct):
+    gain: _Finite | None
+    interrupted: bool
+    audit: bool
+    r_min: _Finite
+    r_max: _Finite
+    n_states: _Whole
+    n_actions: _Whole
+
+
+class _SecondsFields(Struct):
+    planning: _Seconds
+    simulating: _Seconds
+    total: _Seconds
+
+
+class _MetaFields(Struct):
+    """What meta.json must hold; more may stand there."""
+
+    id: str
+    spec: _SpecFields
+    run: _RunFields
+    seconds: _SecondsFields
+    versions: dict[str, str | None]
+    git: str | None
+    sha256: dict[str, str]
+
 
 CURVE_FILE, EPISODES_FILE, META_FILE = "curve.parquet", "episodes.parquet", "meta.json"
 REMEDY = "Run and save it again."
@@ -152,11 +194,7 @@ def read_run(dir: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, A
     content = read_meta(folder / META_FILE)
     digests = content["sha256"]
     curve, episodes = (_read_columns(folder / name, digests) for name in (CURVE_FILE, EPISODES_FILE))
-    try:
-        meta = {**content["spec"], **content["run"], "seconds": content["seconds"]}
-    except (KeyError, TypeError) as error:
-        raise RunFileError(f"load: {folder / META_FILE} does not describe this run ({error}). {REMEDY}") from None
-    return curve, episodes, meta
+    return curve, episodes, {**content["spec"], **content["run"], "seconds": content["seconds"]}
 
 
 def verify(folder: Path) -> dict[str, Any]:
@@ -220,10 +258,14 @@ def read_meta(path: Path) -> dict[str, Any]:
         raise RunFileError(f"load: {path} does not describe a run (it has no format_version). {REMEDY}")
     if version != VERSION:
         raise RunFileAccessError(
-            f"load: {path} has format version {version}, this spanrl reads version {VERSION}. Load it with the spanrl that saved it."
+            f"load: {path} has format version {version!r}, this spanrl reads version {VERSION}. Load it with the spanrl that saved it."
         )
     if not _sealed(content):
         raise RunFileError(f"load: {path} was changed after it was saved (its SHA-256 is another). {REMEDY}")
+    try:
+        convert(content, _MetaFields)
+    except ValidationError as error:
+        raise RunFileError(f"load: {path} does not describe a run ({error}). {REMEDY}") from None
     return dict(content)
 
 
@@ -251,9 +293,18 @@ def _read_columns(path: Path, digests: Mapping[str, str]) -> dict[str, Array]:
     wanted = ", ".join((*_CELL, *kinds))
     if ", ".join(table) != wanted:
         raise RunFileError(f"load: {path} must have the columns {wanted}; got {', '.join(table)}. {REMEDY}")
+    columns = {name: table[name] for name in kinds}
+    check_columns(path, columns, kinds)
+    return columns
+
+
+def check_columns(path: Path, columns: Mapping[str, Array], kinds: Mapping[str, type[np.generic]]) -> None:
+    """Check the types of columns, and that times come one after the other."""
     for name, kind in kinds.items():
-        if table[name].dtype != kind:
+        if columns[name].dtype != kind:
             raise RunFileError(
-                f"load: {path} must hold {kind.__name__} in column {name!r}; got {table[name].dtype}. {REMEDY}"
+                f"load: {path} must hold {kind.__name__} in column {name!r}; got {columns[name].dtype}. {REMEDY}"
             )
-    return {name: table[name] for name in kinds}
+    t = columns["t" if "t" in kinds else "start"]
+    if (t[1:] <= t[:-1]).any() or (t < 0).any():
+        raise RunFileError(f"load: {path} must hold rising times ≥ 0. {REMEDY}")

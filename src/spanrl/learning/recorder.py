@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.agents.learner import Columns, Episode
+from spanrl.errors import RunFileError
 from spanrl.learning.files import AUDIT, CURVE, EPISODES
 from spanrl.learning.run import Run
 from spanrl.learning.snapshot import State, columns
 from spanrl.learning.times import measurement_times
 from spanrl.models.checks import Array
 from spanrl.models.mdp import MDP
+from spanrl.models.states import StateReader
 
 _SPAN = Episode._fields.index("span")
 assert Episode._fields[: len(EPISODES)] == tuple(EPISODES)
@@ -98,15 +100,26 @@ class Recorder:
             "now": list(self._now), "episode": list(self._episode), "total": self._total(),
         }  # fmt: skip
 
-    def restore(self, state: State) -> None:
-        """Go on from a checkpoint; the horizon may have become longer, and then the old one is no time to measure at."""
-        kept = np.isin(state["curve.t"], self._times)
-        self._move_to(int(kept.sum()))
+    def restore(self, given: StateReader, t: int) -> None:
+        """Resume from a checkpoint at step t; the horizon may have become longer, and then the old one is no time to measure at."""
+        curve, episodes = given.table("curve", CURVE), given.table("episodes", self._kinds)
+        kept = np.isin(curve["t"], self._times)
+        done = int(np.searchsorted(self._times, t, side="right"))
+        begun, n_episodes = curve["n_episodes"], episodes["start"].size
+        counted = (begun >= 0).all() and (begun <= n_episodes).all() and np.isfinite(curve["reward"]).all()
+        if not counted or not np.array_equal(curve["t"][kept], self._times[:done]):
+            raise RunFileError("checkpoint: the curve is not one of this run, measured at its times.")
+        self._now = given.row("now", (int, float, float))
+        self._episode = given.row("episode", (float, int), finite=False)  # other agents have no span
+        start = episodes["start"]
+        rising = (start[1:] > start[:-1]).all() and (start >= 1).all() and (start <= t + 1).all()
+        if self._now[0] != t or self._episode[1] != n_episodes or not rising:
+            raise RunFileError("checkpoint: the episodes are not those of a run of so many steps.")
+        self._move_to(done)
         for column, name in zip(self._rows.T, list(CURVE)[1:], strict=True):
-            column[: self._done] = state[f"curve.{name}"][kept]
-        self._episodes = list(zip(*(state[f"episodes.{name}"].tolist() for name in self._kinds), strict=True))
-        self._now, self._episode = tuple(state["now"]), tuple(state["episode"])
-        self._begun = perf_counter() - state["total"]
+            column[:done] = curve[name][kept]
+        self._episodes = list(zip(*(episodes[name].tolist() for name in self._kinds), strict=True))
+        self._begun = perf_counter() - given.number("total")
 
     def _curve(self) -> dict[str, Array]:
         """Return the columns of the curve so far."""

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanrl.agents.learner import Learner
 from spanrl.agents.registry import Agent, AnyLearner
@@ -24,8 +25,10 @@ from spanrl.learning.recorder import Recorder
 from spanrl.learning.run import Run
 from spanrl.learning.snapshot import State
 from spanrl.learning.worlds import GymWorld, TableWorld
+from spanrl.models.box_checks import keys
 from spanrl.models.counts import Batch
 from spanrl.models.mdp import MDP
+from spanrl.models.states import StateReader
 from spanrl.seeding import get_state, is_compilable, set_state, streams
 
 _NOBODY = np.zeros(4, dtype=np.uint64)
@@ -126,23 +129,42 @@ class Session:
 
     def restore(self, state: State) -> None:
         """Go on from a state of the same run, which may have had a shorter horizon."""
+        given, info = StateReader(state), self.info
         for key in ("env", "agent", "seed", "points", "audit"):
-            if state.get(key) != self.meta[key]:
-                raise RunFileError(f"checkpoint: {key} is {state.get(key)!r} there and {self.meta[key]!r} here.")
-        if state["t"] > self.meta["horizon"]:
-            raise RunFileError(f"checkpoint: it is at step {state['t']}, beyond the horizon {self.meta['horizon']}.")
-        self._t, self._state, self._tally = state["t"], state["state"], state["tally"]
-        self._sums, self._simulating = tuple(state["sums"]), state["simulating"]
-        for rng, kept in ((self._env_rng, state["env_rng"]), (self._agent_rng, state["agent_rng"])):
-            words = np.array(kept["words"], dtype=np.uint64)
-            rng.bit_generator.state = {**rng.bit_generator.state, **kept["rest"], "state": {"state": words}}
-        if state["horizon_was_read"]:
-            _ = self.info.horizon  # and so it stays
+            given.require(key, self.meta[key])
+        self._t = t = given.integer("t")
+        if t > self.meta["horizon"]:
+            raise RunFileError(f"checkpoint: it is at step {t}, beyond the horizon {self.meta['horizon']}.")
+        self._state = given.integer("state", -1 if t == 0 else 0, info.n_states - 1)
         assert isinstance(self._world, TableWorld)
+        self._tally = self._read_tally(given, self._world)
+        self._sums = given.row("sums", (float, float))
+        self._simulating = given.number("simulating")
+        _set_rng(self._env_rng, given.inner("env_rng"))
+        _set_rng(self._agent_rng, given.inner("agent_rng"))
+        if given.flag("horizon_was_read"):
+            _ = info.horizon  # and so it stays
         self._world.resume(self._env_rng)
-        self._recorder.restore(state)
+        self._recorder.restore(given, t)
         prefix = "learner."
         self.learner.set_state({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+        if isinstance(self.learner, Learner):
+            self._check_learner(self.learner, self._world.env.mdp)
+
+    def _read_tally(self, given: StateReader, world: TableWorld) -> NDArray[np.int64]:
+        """Return how often each outcome was drawn in the episode under way; empty where steps are not compiled."""
+        n_outcomes = world.env.sampler.succ.size
+        tally = given.array("tally", np.int64, (None,), 0, self._t)
+        if tally.size not in (0, n_outcomes):
+            raise RunFileError(f"checkpoint: 'tally' must have {n_outcomes} entries; got {tally.size}.")
+        return tally
+
+    def _check_learner(self, learner: Learner, mdp: MDP) -> None:
+        """Check that a learner has seen as much as this world can show: there is room for nothing else."""
+        counts, S = learner.counts, mdp.n_states
+        seen, possible = keys(counts.succ_ptr, counts.succ, S), keys(mdp.succ_ptr, mdp.succ, S)
+        if learner.t != self._t or not np.isin(seen, possible).all():
+            raise RunFileError("checkpoint: the learner has seen what cannot have happened.")
 
     def _run_compiled(self, world: TableWorld, learner: Learner, tick: Tick) -> None:
         """Play whole episodes in compiled code: Python is met about every 30 ms."""
@@ -281,6 +303,17 @@ def _has(learner: Any, name: str) -> bool:
         if name in vars(kind):
             return True
     return False
+
+
+def _set_rng(rng: np.random.Generator, given: StateReader) -> None:
+    """Put back what :func:`_rng_state` returned."""
+    words = given.integers("words", 2**64 - 1)
+    inner = given.inner("rest")
+    rest = {"has_uint32": inner.integer("has_uint32", 0, 1), "uinteger": inner.integer("uinteger", 0, 2**32 - 1)}
+    if len(words) != 4:
+        raise RunFileError(f"checkpoint: a random state must have four words; got {len(words)}.")
+    state = {"state": np.array(words, dtype=np.uint64)}
+    rng.bit_generator.state = {**rng.bit_generator.state, **rest, "state": state}
 
 
 def _rng_state(rng: np.random.Generator) -> dict[str, Any]:

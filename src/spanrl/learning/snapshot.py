@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ import numpy as np
 
 from spanrl.errors import InputError, RunFileError
 from spanrl.models.checks import Array
+from spanrl.models.npz import Archive
 
 VERSION = 1
 _MAGIC = f"spanrl-checkpoint {VERSION}".encode()
@@ -51,9 +51,11 @@ def unpack(data: bytes, who: str = "checkpoint") -> State:
     line, _, arrays = _content(data, who).partition(b"\n")
     try:
         state: State = dict(json.loads(line))
-        with np.load(io.BytesIO(arrays), allow_pickle=False) as archive:
-            return state | {name: archive[name] for name in archive.files}
-    except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:  # the digest fits: another program wrote it
+        archive = Archive(io.BytesIO(arrays), packed=False)
+        return state | archive.read_all(archive.names)
+    except (
+        Exception
+    ) as error:  # the digest fits: another program wrote it, and zipfile, numpy and json each have their own words
         raise RunFileError(f"{who}: the checkpoint cannot be read ({error}).") from None
 
 
@@ -103,6 +105,6 @@ def read_head(path: Path) -> State:
         stream.readline()
         try:
             head: State = json.loads(stream.readline())
-        except ValueError:
+        except (ValueError, RecursionError):
             raise RunFileError(f"checkpoint: {path} is cut or was changed.") from None
     return head

@@ -52,6 +52,9 @@ class BoundedMDP(PairTable):
         "r_low": np.float64,
         "r_high": np.float64,
     }
+    LENGTHS: ClassVar[dict[str, str]] = PairTable.LENGTHS | {
+        "p_low": "m", "p_high": "m", "rest_high": "n or 0", "radius": "n or 0", "r_low": "n", "r_high": "n",
+    }  # fmt: skip
 
     pair_ptr: NDArray[np.int64]
     action: NDArray[np.int64]
@@ -118,7 +121,7 @@ class BoundedMDP(PairTable):
             box_checks.unique(who, ptr, succs, where)
         low, high, rest = box_checks.with_mass(who, ptr, low, high, rest, S, where)
         lows, highs = (checks.numeric(who, n, r, (n_pairs,)) for n, r in (("r_low", r_low), ("r_high", r_high)))
-        A = checks.action_count(who, actions, n_actions, None)
+        A = checks.action_count(who, actions, S, n_actions, None)
         r_min, r_max = checks.reward_range(who, r_min, r_max)
         return cls(pair_ptr, actions, ptr, succs, low, high, rest, np.empty(0), lows, highs, r_min, r_max, A)
 
@@ -314,14 +317,14 @@ class BoundedMDP(PairTable):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BoundedMDP:
         """Read a model that :meth:`save` wrote; everything is validated again."""
-        data = files.read(Path(path), "bounded", (*cls.ARRAYS, "range", "n_actions"))
+        data = files.read(Path(path), "bounded", cls.LENGTHS)
         return files.rebuild(Path(path), lambda: cls._from_file(data))
 
     @classmethod
     def _from_file(cls, data: dict[str, Array]) -> BoundedMDP:
-        state = np.repeat(np.arange(data["pair_ptr"].size - 1), np.diff(data["pair_ptr"]))
-        r_min, r_max = (float(x) for x in data["range"])
-        n_actions = int(data["n_actions"])
+        state = checks.pair_states("BoundedMDP", data["pair_ptr"], data["action"].size)
+        r_min, r_max = checks.numeric("BoundedMDP", "range", data["range"], (2,)).tolist()
+        n_actions = files.whole(data["n_actions"])
         if data["radius"].size:
             centre = MDP.from_pairs(
                 state,

@@ -13,6 +13,8 @@ from spanrl.errors import ModelError
 
 SUM_TOL = 1e-8
 _MOST_ACTIONS = 10**6
+_SMALL_TABLE = 3 * 10**7  # entries [S, A], 240 MB: up to here a policy may be a table that is nearly empty
+_SPARSE = 64  # and beyond, it may have so many entries for each pair
 ROUNDING = 1e-12
 _ROWS = 2**18
 
@@ -165,9 +167,25 @@ def states_have_actions(who: str, counts: Array) -> None:
     )
 
 
+def rises(ptr: Array, end: int, least: int = 0) -> bool:
+    """Tell whether ``ptr`` goes from 0 to ``end`` in steps of ``least`` (0 or 1) or more; differences could overflow and hide a fall."""
+    steps = ptr[1:] >= ptr[:-1] if least == 0 else ptr[1:] > ptr[:-1]
+    return bool(ptr.size > 0 and ptr[0] == 0 and ptr[-1] == end and steps.all())
+
+
+def pair_states(who: str, pair_ptr: ArrayLike, n_pairs: int) -> Array:
+    """Return the state of each pair from where the pairs of each state begin."""
+    ptr = integers(who, "pair_ptr", pair_ptr)
+    if not rises(ptr, n_pairs, 1):
+        raise ModelError(
+            f"{who}: pair_ptr must rise from 0 to the number of pairs = {n_pairs}; it ends with {ptr[-1:].tolist()}."
+        )
+    return np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
+
+
 def successor_table(who: str, succ_ptr: Array, succ: Array, n_pairs: int, n_states: int, where: Where) -> None:
     """Check the successor lists of all pairs."""
-    if succ_ptr.size != n_pairs + 1 or succ_ptr[0] != 0 or succ_ptr[-1] != succ.size or np.any(np.diff(succ_ptr) < 0):
+    if succ_ptr.size != n_pairs + 1 or not rises(succ_ptr, succ.size):
         raise ModelError(
             f"{who}: succ_ptr must rise from 0 to len(succ) = {succ.size} in {n_pairs + 1} entries (one more than pairs); "
             f"got {succ_ptr.size} entries. Build it as a CSR row pointer over the pairs."
@@ -264,8 +282,13 @@ def vector(who: str, name: str, value: ArrayLike, n_states: int) -> NDArray[np.f
     return out
 
 
-def action_count(who: str, actions: Array, n_actions: int | None, action_names: Sequence[str] | None) -> int:
-    """Return the number of actions: as given, or by the names, or the largest action + 1."""
+def action_count(
+    who: str, actions: Array, n_states: int, n_actions: int | None, action_names: Sequence[str] | None
+) -> int:
+    """Return the number of actions: as given, or by the names, or the largest action + 1.
+
+    More than that may be given, for actions that no state has. Policies are tables [S, A], so a large one must not be mostly empty.
+    """
     needed = int(actions.max()) + 1
     if needed > _MOST_ACTIONS:
         raise ModelError(
@@ -275,5 +298,14 @@ def action_count(who: str, actions: Array, n_actions: int | None, action_names: 
     if not isinstance(count, (int, np.integer)) or count < needed:
         raise ModelError(
             f"{who}: the number of actions must be at least {needed}, since action {needed - 1} is used; got {count}."
+        )
+    if count > _MOST_ACTIONS:
+        raise ModelError(
+            f"{who}: the number of actions must be at most {_MOST_ACTIONS}; got {count}. Leave out unused ones."
+        )
+    if n_states * int(count) > max(_SMALL_TABLE, _SPARSE * actions.size):
+        raise ModelError(
+            f"{who}: a large table of states × actions must not be nearly empty; got {n_states} × {count} for {actions.size} pairs. "
+            "Number the actions of each state from 0, and leave out those that no state has."
         )
     return int(count)

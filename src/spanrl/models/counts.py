@@ -16,6 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.errors import RunFileError
+from spanrl.models.checks import rises, row_sums
+from spanrl.models.info import ProblemInfo
+from spanrl.models.states import StateReader
+
+_SLACK = 1e-9  # relative, for sums and roots that were computed in another order
+
 
 class Batch(NamedTuple):
     """New experience, added up: distinct (pair, reward, successor), sorted, and how often each was seen."""
@@ -67,6 +74,7 @@ class Seen(NamedTuple):
 
 
 _LISTED = ("succ", "times", "p_hat", "p_error", "p_inverse")
+_DERIVED = ("p_hat", "p_error", "p_inverse", "r_error", "inverse")
 
 
 class Counts:
@@ -129,6 +137,36 @@ class Counts:
         self = cls.__new__(cls)
         self.seen = Seen(*(arrays[name] for name in Seen._fields))  # type: ignore[arg-type]
         return self
+
+    @classmethod
+    def from_state(cls, given: StateReader, info: ProblemInfo, steps: int) -> Counts:
+        """Return the counts of :meth:`arrays` from a checkpoint, once they have proved possible after ``steps`` steps."""
+        S, k = info.n_states, info.n_pairs
+        n = given.array("n", np.int64, (k,), 0, steps)
+        largest = (1.0 + _SLACK) * max(abs(info.r_min), abs(info.r_max))  # pairs that were not visited have a mean of 0
+        r_mean = given.array("r_mean", np.float64, (k,), -largest, largest)
+        r_sq = given.array("r_sq", np.float64, (k,), 0.0, 4.0 * largest * largest * np.maximum(n, 1))
+        succ = given.array("succ", np.uint32, (None,), 0, S - 1)
+        times = given.array("times", np.int64, succ.shape, 1, steps)
+        succ_ptr = given.array("succ_ptr", np.int64, (k + 1,), 0, succ.size)
+        derived = {name: given.array(name, np.float64, succ.shape if name in _LISTED else (k,)) for name in _DERIVED}
+        raw = {"n": n, "r_mean": r_mean, "r_sq": r_sq, "succ_ptr": succ_ptr, "succ": succ, "times": times}
+        self = cls.from_arrays(raw | derived)
+        if not rises(succ_ptr, succ.size) or n.sum(dtype=np.float64) > steps or not self._is_consistent():
+            raise RunFileError("checkpoint: the counts of the learner do not fit together.")
+        return self
+
+    def _is_consistent(self) -> bool:
+        """Tell whether rows are sorted and add up to their visits, and whether all that is derived follows from the rest."""
+        n, ptr, times = self.n, self.succ_ptr, self.times
+        sorted_ = self.succ[1:] > self.succ[:-1]
+        sorted_[ptr[1:-1][(ptr[1:-1] > 0) & (ptr[1:-1] < times.size)] - 1] = True  # where another row begins
+        if not sorted_.all() or not np.array_equal(row_sums(ptr, times), n):
+            return False
+        again = Counts(n, self.r_mean, self.r_sq, ptr, self.succ, times).seen
+        return all(
+            np.allclose(getattr(again, name), getattr(self.seen, name), rtol=_SLACK, atol=0.0) for name in _DERIVED
+        )
 
     @property
     def n(self) -> NDArray[np.int64]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,9 +15,11 @@ import numpy as np
 
 from spanrl.errors import ModelError, ModelFileError
 from spanrl.models.checks import Array
+from spanrl.models.npz import Archive
 
 VERSION = 1
 _PREFIX = "spanrl-"
+_LONGEST = 400  # bytes of the names of format and version
 Model = TypeVar("Model")
 
 
@@ -50,28 +53,57 @@ def kind_of(path: Path) -> str:
         return _kind(path, data)
 
 
-def read(path: Path, kind: str, required: Sequence[str]) -> dict[str, Array]:
-    """Read all arrays of a model file of the given kind."""
+def read(path: Path, kind: str, lengths: Mapping[str, str], optional: Sequence[str] = ()) -> dict[str, Array]:
+    """Read the arrays of a model file of the given kind that are known, once what they declare fits together.
+
+    ``lengths`` names those that must be there, as :class:`spanrl.models.pairs.PairTable` does; ``optional`` ones may be.
+    """
     with _opened(path) as data:
         found = _kind(path, data)
         if found != kind:
             raise ModelFileError(
                 f"load: {path} holds a model of kind {found!r}, not {kind!r}. Load it with the class that saved it."
             )
-        missing = [name for name in required if name not in data.files]
+        missing = [name for name in lengths if name not in data.names]
         if missing:
             raise ModelFileError(f"load: {path} is damaged: {missing[0]!r} is missing. Save the model again.")
+        unknown = next((name for name in data.names if name not in {*lengths, *optional, "format", "version"}), None)
+        if unknown is not None:
+            raise ModelFileError(
+                f"load: {path} is damaged: it holds {unknown!r}, which no model has. Save the model again."
+            )
         try:
-            return {name: data[name] for name in data.files}
+            _check_lengths(data, lengths)
+            return data.read_all([*lengths, *(name for name in optional if name in data.names)])
+        except MemoryError:
+            raise  # the model may be as large as it says
         except Exception as error:  # zlib, zipfile and numpy each have their own for a damaged entry
             raise ModelFileError(f"load: {path} is damaged ({error}). Save the model again.") from None
+
+
+def _check_lengths(data: Archive, lengths: Mapping[str, str]) -> None:
+    """Check the declared shapes against each other; nothing is unpacked yet."""
+    shapes = {name: data.declared(name).shape for name in lengths}
+    n_states, n_pairs, n_succ = (prod(shapes[name]) for name in ("pair_ptr", "action", "succ"))
+    known = {"S+1": n_states, "S": n_states - 1, "n": n_pairs, "n+1": n_pairs + 1, "m": n_succ, "2": 2, "0": 0}
+    for name, length in lengths.items():
+        allowed = [(known[one],) for one in length.split(" or ")] if length else [()]
+        if shapes[name] not in allowed:
+            raise ValueError(f"{name} must have shape {allowed[0]}, as the other arrays say; got shape {shapes[name]}")
+
+
+def whole(value: Array) -> int:
+    """Return a single whole number that a file holds."""
+    if value.ndim != 0 or value.dtype.kind not in "iu":
+        raise ModelError(f"a single whole number is stored as {value.dtype} of shape {value.shape}.")
+    return int(value)
 
 
 def rebuild(path: Path, build: Callable[[], Model]) -> Model:
     """Build a model from what a file held; what breaks a rule of the model is a damaged file."""
     try:
         return build()
-    except (ModelError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as error:
+    except (ModelError, ValueError, TypeError, IndexError, OverflowError) as error:
         raise ModelFileError(f"load: {path} is damaged: {error}") from None
 
 
@@ -91,18 +123,16 @@ def unpack_names(data: dict[str, Array]) -> tuple[list[str] | None, list[str] | 
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """Open a file as an archive of arrays. We open and close it ourselves: numpy leaves damaged ones open."""
+def _opened(path: Path) -> Iterator[Archive]:
+    """Open a file as an archive of arrays."""
     try:
         with path.open("rb") as stream:
             starts_right = stream.read(2) == b"PK"
-            if not zipfile.is_zipfile(stream):  # numpy would speak of pickle
+            if not zipfile.is_zipfile(stream):
                 what = "not a model file or is damaged (its end is missing)" if starts_right else "not a model file"
                 raise ModelFileError(f"load: {path} is {what}. Files of models are written by save().")
-            stream.seek(0)
-            with np.load(stream, allow_pickle=False) as data:
-                yield data
-    except ModelFileError:
+            yield Archive(stream)
+    except (ModelFileError, MemoryError):
         raise
     except FileNotFoundError:
         raise ModelFileError(f"load: no file {path}. Give the path of a saved model.") from None
@@ -116,9 +146,12 @@ def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
         ) from None
 
 
-def _kind(path: Path, data: np.lib.npyio.NpzFile) -> str:
+def _kind(path: Path, data: Archive) -> str:
     try:
-        name, version = str(data["format"]), int(data["version"])
+        shapes = [data.declared(name) for name in ("format", "version")]
+        if any(shape or dtype.itemsize > _LONGEST for shape, dtype in shapes):
+            raise ValueError("format and version are single words")
+        name, version = str(data.read("format")), int(data.read("version"))
     except (KeyError, ValueError, TypeError):
         raise ModelFileError(f"load: {path} is not a model file. Files of models are written by save().") from None
     if not name.startswith(_PREFIX):

@@ -49,6 +49,7 @@ class MDP(PairTable):
         "reward": np.float64,
         "start": np.float64,
     }
+    LENGTHS: ClassVar[dict[str, str]] = PairTable.LENGTHS | {"prob": "m", "reward": "n", "start": "S"}
 
     pair_ptr: NDArray[np.int64]
     action: NDArray[np.int64]
@@ -98,7 +99,8 @@ class MDP(PairTable):
             reward: [n_pairs], mean rewards in [r_min, r_max].
             r_min, r_max: range of the rewards.
             start: a state, or a distribution [S].
-            n_actions: the number of actions (default: the number of action names, or the largest action + 1).
+            n_actions: the number of actions (default: the number of action names, or the largest action + 1). Policies are tables
+                [S, A]: a large one must not be nearly empty.
             state_names, action_names: optional, all different.
         """
         who = "MDP"
@@ -115,7 +117,7 @@ class MDP(PairTable):
         probs = checks.numeric(who, "prob", prob, (succs.size,))
         rewards = checks.numeric(who, "reward", reward, (n_pairs,))
         ptr, succs, probs = _clean_rows(who, ptr, succs, probs, where)
-        n_actions = checks.action_count(who, actions, n_actions, action_names)
+        n_actions = checks.action_count(who, actions, n_states, n_actions, action_names)
         return cls(
             pair_ptr,
             actions,
@@ -265,24 +267,24 @@ class MDP(PairTable):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MDP:
         """Read a model that :meth:`save` wrote; everything is validated again."""
-        data = files.read(Path(path), "mdp", (*cls.ARRAYS, "range", "n_actions"))
+        data = files.read(Path(path), "mdp", cls.LENGTHS, ("state_names", "action_names"))
         return files.rebuild(Path(path), lambda: cls._from_file(data))
 
     @classmethod
     def _from_file(cls, data: dict[str, Array]) -> MDP:
         state_names, action_names = files.unpack_names(data)
-        state = np.repeat(np.arange(data["pair_ptr"].size - 1), np.diff(data["pair_ptr"]))
+        r_min, r_max = checks.numeric("MDP", "range", data["range"], (2,)).tolist()
         return cls.from_pairs(
-            state,
+            checks.pair_states("MDP", data["pair_ptr"], data["action"].size),
             data["action"],
             data["succ_ptr"],
             data["succ"],
             data["prob"],
             data["reward"],
-            r_min=float(data["range"][0]),
-            r_max=float(data["range"][1]),
+            r_min=r_min,
+            r_max=r_max,
             start=data["start"],
-            n_actions=int(data["n_actions"]),
+            n_actions=files.whole(data["n_actions"]),
             state_names=state_names,
             action_names=action_names,
         )

@@ -13,9 +13,16 @@ from spanrl.models import checks
 
 
 class PairTable:
-    """Base of the frozen model classes. ``ARRAYS`` names their array fields and the one type of each."""
+    """Base of the frozen model classes.
+
+    ``ARRAYS`` names their array fields and the one type of each, ``LENGTHS`` all arrays of a file and how long they are: S states, n pairs,
+    m successors; "" is a single number.
+    """
 
     ARRAYS: ClassVar[dict[str, Any]]
+    LENGTHS: ClassVar[dict[str, str]] = {
+        "pair_ptr": "S+1", "action": "n", "succ_ptr": "n+1", "succ": "m", "range": "2", "n_actions": "",
+    }  # fmt: skip
     pair_ptr: NDArray[np.int64]
     action: NDArray[np.int64]
     succ_ptr: NDArray[np.int64]
@@ -25,12 +32,8 @@ class PairTable:
         """Freeze the arrays, each in its one type, and check that they make a model, however they came."""
         for name, dtype in self.ARRAYS.items():
             object.__setattr__(self, name, checks.frozen(getattr(self, name), dtype))
-        sizes = (
-            self.pair_ptr[-1] == self.n_pairs,
-            self.succ_ptr.size == self.n_pairs + 1,
-            self.succ_ptr[-1] == self.succ.size,
-        )
-        if not all(sizes) or (np.diff(self.pair_ptr) < 1).any() or (np.diff(self.succ_ptr) < 0).any():
+        fits = checks.rises(self.pair_ptr, self.n_pairs, 1) and checks.rises(self.succ_ptr, self.succ.size)
+        if not fits or self.succ_ptr.size != self.n_pairs + 1:
             raise ModelError(f"{type(self).__name__}: the arrays do not fit together. Use from_pairs or from_dense.")
         self.check()
 

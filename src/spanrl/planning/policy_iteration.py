@@ -179,4 +179,5 @@ def _best(mdp: MDP, value: Vector) -> tuple[Vector, NDArray[np.int64]]:
 def _policy(mdp: MDP, pairs: NDArray[np.int64]) -> Policy:
     probs = np.zeros((mdp.n_states, mdp.n_actions))
     probs[np.arange(mdp.n_states), mdp.action[pairs]] = 1.0
+    probs.flags.writeable = False  # so that it is not copied
     return Policy(probs, state_names=mdp.state_names, action_names=mdp.action_names)

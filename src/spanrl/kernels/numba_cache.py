@@ -1,0 +1,76 @@
+"""numba's cache on disk, made safe against a full disk and damaged files.
+
+numba unpickles what it finds and hands it to the linker, so a file that was cut or changed ends in an error, or worse. Ours end with a
+SHA-256 of what they hold: whatever does not fit is taken for missing, compiled again and overwritten. What cannot be
+written is told once and costs the cache, not the work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+
+from spanrl.kernels.cache import warn_unusable
+
+_SEAL = hashlib.sha256().digest_size
+
+
+class _SealedFiles(IndexDataCacheFile):
+    """Index and data files, each with its digest at the end, which unpickling does not look at."""
+
+    def _dump(self, obj: Any) -> bytes:
+        data: bytes = super()._dump(obj)
+        return data + hashlib.sha256(data).digest()
+
+    def _load_index(self) -> dict[Any, str]:
+        head = pickle.dumps(self._version, protocol=-1)
+        try:
+            content = Path(self._index_path).read_bytes()
+        except OSError:
+            return {}
+        if not content.startswith(head) or not _is_sealed(content[len(head) :]):
+            return {}
+        overloads: dict[Any, str] = super()._load_index()
+        return overloads
+
+    def _load_data(self, name: str) -> Any:
+        path = self._data_path(name)
+        if not _is_sealed(Path(path).read_bytes()):
+            raise OSError(f"{path} is damaged")  # numba compiles anew, as if there were none
+        return super()._load_data(name)
+
+
+def _is_sealed(content: bytes) -> bool:
+    return hashlib.sha256(content[:-_SEAL]).digest() == content[-_SEAL:]
+
+
+class _InOurFolder(CompileResultCacheImpl):
+    """Keep kernels in the folder that numba's setting names and nowhere else: other places go stale (see :mod:`spanrl.kernels.cache`)."""
+
+    _locator_classes = CompileResultCacheImpl._locator_classes[:1]  # its name differs between versions of numba
+
+
+class KernelCache(FunctionCache):
+    """The cache of one kernel."""
+
+    _impl_class = _InOurFolder
+
+    def __init__(self, function: Any) -> None:
+        """Find the files of ``function``; raise an OSError where the folder cannot be used."""
+        try:
+            super().__init__(function)
+        except RuntimeError as error:  # numba's word for it
+            raise OSError(str(error)) from None
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _SealedFiles(self._cache_path, self._impl.filename_base, stamp)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, where the disk lets us."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            warn_unusable(error.strerror or str(error))
