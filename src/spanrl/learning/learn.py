@@ -99,9 +99,10 @@ def optimal_gain(mdp: MDP | None) -> float | None:
     """Return g*, exactly where the model is small; where it differs between states, that of the start."""
     if mdp is None:
         return None
-    if mdp not in _GAINS:
-        _GAINS[mdp] = float(np.dot(mdp.start, analyse(mdp, diameter=False).gains))
-    return _GAINS[mdp]
+    best = _GAINS.get(mdp)  # one step: an equal model that another thread drops takes its entry along
+    if best is None:
+        best = _GAINS[mdp] = float(np.dot(mdp.start, analyse(mdp, diameter=False).gains))
+    return best
 
 
 def _agent(agent: Any) -> Agent:

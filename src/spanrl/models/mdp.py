@@ -251,8 +251,8 @@ class MDP(PairTable):
         r[state, self.action], available[state, self.action] = self.reward, True
         return P, r, available
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to ``path`` (.npz, versioned, no pickle), replacing the file in one step."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the model to ``path`` (.npz, versioned, no pickle) in one step; a file that is there stays unless ``overwrite`` is true."""
         arrays = {name: getattr(self, name) for name in self.ARRAYS}
         files.write(
             Path(path),
@@ -260,6 +260,7 @@ class MDP(PairTable):
             arrays
             | {"range": np.array([self.r_min, self.r_max]), "n_actions": np.array(self.n_actions)}
             | files.pack_names(self.state_names, self.action_names),
+            overwrite=overwrite,
         )
 
     @classmethod
