@@ -75,6 +75,7 @@ def _show_run(run: Any, out: str, plot: str) -> None:
             ("average reward", f"{run.reward[-1] / done:.6g}"),
             ("regret", f"{run.regret[-1]:.6g}"),
             ("pseudo-regret", f"{run.pseudo_regret[-1]:.6g}"),
+            *([("", run.regret_note)] if run.regret_note else []),
             ("episodes", f"{run.n_episodes[-1]:,}"),
             ("span of the optimistic bias", f"{run.span[-1]:.6g}"),
         ]

@@ -7,6 +7,9 @@
 
 The regret at t is t·g* − Σ rewards received, the pseudo-regret t·g* − Σ r(s_u, a_u). Agents see states, actions and rewards alone; g* and
 the model belong to the measuring side. The same seed gives the same bits, whoever runs the loop.
+
+Where a Gymnasium environment cuts its episodes (``TimeLimit``), g* is still that of its table, without the limit: an agent may never reach
+it, or exceed it. The regret is then not exact; ``run.meta["regret_exact"]`` is False, and the summary says so.
 """
 
 from __future__ import annotations
@@ -55,7 +58,8 @@ def learn(
         horizon: number of steps.
         seed: a whole number ≥ 0.
         points: measurement times a decade of t; the horizon is one, too.
-        gain: g*, where it cannot be computed (a Gymnasium environment without a table); regrets are NaN without it.
+        gain: g*, where it cannot be computed (a Gymnasium environment without a table); regrets are NaN without it. For an environment that
+            cuts its episodes, give the best average reward under its limit, if you know it.
         audit: also record, per episode, whether the true model lies in the confidence set, and the gain bracket.
         progress: show a bar on standard error.
 
@@ -85,7 +89,12 @@ def learn(
         if not _is_interrupt(error):
             raise
         interrupted = True
-    return session.result(interrupted)
+    run = session.result(interrupted)
+    if world.is_cut:
+        run.meta["step_limit"] = world.step_limit
+        if gain is None and session.mdp is not None:  # whoever gives a gain knows what it is
+            run.meta["regret_exact"] = False
+    return run
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
