@@ -9,7 +9,7 @@ import pytest
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 from spanrl import Run, learn
-from spanrl.cli.learning import _show_run
+from spanrl.cli import main
 
 LAKE = "FrozenLake-v1"
 
@@ -47,8 +47,9 @@ def test_the_figure_says_so(limited):
     assert labels == ["regret (not exact)", "pseudo-regret"]
 
 
-def test_the_command_line_says_so(limited, capsys):
-    _show_run(limited, "", "")
+def test_the_command_line_says_so(limited, capsys, monkeypatch):
+    monkeypatch.setattr("spanrl.learning.learn.learn", lambda *_, **__: limited)
+    assert main(["learn", "two-state", "ucrl"]) == 0
     assert "not exact: g* ignores the limit of 5 steps per episode" in " ".join(capsys.readouterr().out.split())
 
 

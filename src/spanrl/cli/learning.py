@@ -8,8 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from spanrl.cli.output import MODEL_HELP, Json, compiling, number, on_terminal, print_json, show, to_number, to_whole
-from spanrl.cli.output import table as new_table
+from spanrl.cli.output import (
+    MODEL_HELP,
+    Json,
+    TextTable,
+    compiling,
+    number,
+    on_terminal,
+    print_json,
+    show,
+    to_number,
+    to_whole,
+)
 from spanrl.errors import OptionError
 
 
@@ -64,7 +74,7 @@ def _show_run(run: Any, out: str, plot: str) -> None:
     """Print the summary of a run and a few rows of its curve."""
     meta, seconds = run.meta, run.meta["seconds"]
     done = int(run.t[-1]) if run.t.size else 0
-    table = new_table(f"{meta['agent']} on {meta['env']}", "")
+    table = TextTable(f"{meta['agent']} on {meta['env']}", "")
     rows = [
         ("steps", f"{done:,}" + (f" of {meta['horizon']:,}: interrupted" if run.interrupted else "")),
         ("seed", str(meta["seed"])),
@@ -89,7 +99,7 @@ def _show_run(run: Any, out: str, plot: str) -> None:
     show(table)
     powers = [i for i, t in enumerate(run.t) if t >= 10 and math.log10(t).is_integer()]
     if powers:
-        curve = new_table("t", "regret", "pseudo-regret", "episodes", "span")
+        curve = TextTable("t", "regret", "pseudo-regret", "episodes", "span")
         for i in powers:
             curve.add_row(
                 f"{run.t[i]:,}",

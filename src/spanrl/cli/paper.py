@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spanrl.cli.output import Settings, show, tell, to_whole
-from spanrl.cli.output import table as new_table
+from spanrl.cli.output import Settings, TextTable, say, show, tell, to_whole
 from spanrl.errors import OptionError
 
 if TYPE_CHECKING:
@@ -79,12 +78,12 @@ def reproduce(
 def _summarise(found: Reproduction, ids: list[str], out: str) -> None:
     asked = [name for name in found.claims if not ids or name in {one.upper() for one in ids}]
     if not Settings.quiet:
-        table = new_table("claim", "verdict", "expected", "")
+        table = TextTable("claim", "verdict", "expected", "")
         for name in asked:
             entry = found.claims[name]
             table.add_row(name, entry["verdict"], entry["expected"], entry["title"])
         show(table)
-    print(
+    say(
         f"{len(asked) - len(found.surprises)} of {len(asked)} verdicts are as expected. "
         f"{Path(out) / 'report.html'} shows them all."
     )

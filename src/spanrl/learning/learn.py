@@ -33,6 +33,7 @@ from spanrl.learning.worlds import as_world
 from spanrl.models.mdp import MDP
 from spanrl.planning.analyse import analyse
 from spanrl.seeding import check_seed
+from spanrl.terminal import error_console, visible
 
 _REDRAW = 0.05  # seconds
 _GAINS: WeakKeyDictionary[MDP, float] = WeakKeyDictionary()  # models do not change: many runs on one ask once
@@ -131,17 +132,15 @@ def _bar(total: int, what: str, wanted: bool) -> Iterator[Callable[[int], None]]
     if not wanted:
         yield lambda done: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.text import Text
 
     columns = (
         TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
         TextColumn("{task.fields[speed]}", markup=False), TimeRemainingColumn(),
     )  # fmt: skip
     begun = shown = perf_counter()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(str(Text(what)), total=total, speed="")
+    with Progress(*columns, console=error_console(), transient=True) as bar:
+        task = bar.add_task(visible(what), total=total, speed="")
 
         def tick(done: int) -> None:
             nonlocal shown

@@ -15,6 +15,7 @@ from spanrl.errors import InputError, RunFileError
 from spanrl.learning import files
 from spanrl.learning.files import CURVE, SPEC, episode_kinds
 from spanrl.models.checks import Array, frozen
+from spanrl.terminal import visible
 
 _META = (*SPEC, "gain", "interrupted", "audit", "r_min", "r_max", "n_states", "n_actions", "seconds")
 
@@ -105,6 +106,10 @@ class Run:
         return f"not exact: g* ignores {ignored}"
 
     @property
+    def _names(self) -> str:
+        return visible(f"{self.meta['agent']} on {self.meta['env']}")
+
+    @property
     def _exactly(self) -> str:
         return " (not exact)" if self.regret_note else ""
 
@@ -129,7 +134,7 @@ class Run:
             "span": f"{_last(self.span):.6g}",
             "seconds": f"{seconds['total']:.3g} (planning {seconds['planning']:.3g}, simulating {seconds['simulating']:.3g})",
         }
-        head = f"Run: {meta['agent']} on {meta['env']}, seed {meta['seed']}"
+        head = f"Run: {self._names}, seed {meta['seed']}"
         return "\n".join([head, *(f"{name:<10}{text}" for name, text in lines.items())])
 
     def __repr__(self) -> str:
@@ -137,7 +142,7 @@ class Run:
         meta, regret = self.meta, _last(self.regret)
         steps = self._steps() if self.interrupted else f"{self._steps()} steps"
         known = "" if np.isnan(regret) else f", regret {regret:.6g}{self._exactly}"
-        return f"<Run: {meta['agent']} on {meta['env']}, seed {meta['seed']}, {steps}{known}>"
+        return f"<Run: {self._names}, seed {meta['seed']}, {steps}{known}>"
 
 
 def _last(values: Array) -> Any:

@@ -25,6 +25,7 @@ from spanrl.errors import ModelError
 from spanrl.models import checks, files
 from spanrl.models.checks import SUM_TOL, Array
 from spanrl.models.pairs import PairTable
+from spanrl.terminal import visible
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -291,11 +292,11 @@ class MDP(PairTable):
     def __str__(self) -> str:
         """Summarise in five lines."""
         starts = np.flatnonzero(self.start)
-        where = ", ".join(self.state_label(int(s)) for s in starts[:4]) + (
+        where = ", ".join(visible(self.state_label(int(s))) for s in starts[:4]) + (
             f", … ({starts.size} states)" if starts.size > 4 else ""
         )
         labels = self.action_names or tuple(str(a) for a in range(min(self.n_actions, 13)))
-        shown = ", ".join(labels[:12]) + (", …" if len(labels) > 12 else "")
+        shown = ", ".join(map(visible, labels[:12])) + (", …" if len(labels) > 12 else "")
         return "\n".join(
             (
                 f"MDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {self.succ.size} transitions",
