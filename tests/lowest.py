@@ -1,4 +1,4 @@
-"""Try the lowest versions that pyproject.toml allows: ``python tests/lowest.py FOLDER`` makes an environment of them there and uses all of spanrl once.
+"""Try the lowest versions that pyproject.toml allows: ``python tests/lowest.py FOLDER`` makes an environment of them and tries all.
 
 The pins are derived from the bounds, so the two cannot drift apart. Kernels are compiled into the same folder: the first time takes about
 two minutes, later ones half a minute.

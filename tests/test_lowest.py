@@ -5,9 +5,9 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-import lowest
 import pytest
 
+import lowest
 from spanrl.cli import app
 
 ROOT = Path(__file__).parents[1]

@@ -52,7 +52,7 @@ def error_console() -> Any:
     """
     from rich.console import Console
 
-    plain = {"stderr": True, "highlight": False, "markup": False, "emoji": False}
+    plain: dict[str, Any] = {"stderr": True, "highlight": False, "markup": False, "emoji": False}
     console = Console(**plain)
     if console.is_jupyter and find_spec("ipywidgets") is None:
         return Console(**plain, force_jupyter=False, force_terminal=True)
