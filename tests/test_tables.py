@@ -158,7 +158,9 @@ def test_other_files_are_no_tables(tmp_path: Path, content: bytes) -> None:
 
 def test_without_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MissingExtraError, match=r"polars is not installed. Run: pip install 'spanrl\[experiments\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"polars is not installed. Run: pip install polars .*pip install '\.\[experiments\]'"
+    ):
         write_table(tmp_path / "a.parquet", {"t": np.arange(2)})
     with pytest.raises(MissingExtraError, match="polars"):
         read_table(tmp_path / "a.parquet")

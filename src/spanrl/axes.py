@@ -11,7 +11,7 @@ import sys
 import warnings
 from typing import Any
 
-from spanrl.errors import MissingExtraError
+from spanrl.errors import missing_extra
 
 BLUE, RED, GREY, DARK_GREY = "#1f5fa8", "#c44536", "#888888", "#555555"
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b5539c", "#3a9bdc", "#b27d00", "#444444", "#7a5cc4")
@@ -36,7 +36,7 @@ def new_figure(columns: int = 1, *, shown: bool = False) -> Any:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError("figures: matplotlib is not installed. Run: pip install 'spanrl[report]'.") from None
+        raise missing_extra("figures", "matplotlib", "report") from None
     size = (5.6 if columns == 1 else 4.8 * columns, 3.6)
     if shown:
         from matplotlib import pyplot

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from spanrl.errors import InputError, MissingExtraError, RunFileAccessError, RunFileError
+from spanrl.errors import InputError, MissingExtraError, RunFileAccessError, RunFileError, missing_extra
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Constant = bool | int | float | str
@@ -30,7 +30,7 @@ def require_polars() -> Any:
     try:
         import polars
     except ImportError:
-        raise MissingExtraError("tables: polars is not installed. Run: pip install 'spanrl[experiments]'.") from None
+        raise missing_extra("tables", "polars", "experiments") from None
     return polars
 
 

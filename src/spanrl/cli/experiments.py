@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spanrl.cli.output import Json, Settings, TextTable, compiling, print_json, say, show, tell, to_number, to_whole
+from spanrl.cli.output import (
+    Json,
+    Settings,
+    TextTable,
+    compiling,
+    print_json,
+    say,
+    show,
+    tell,
+    tidy_path,
+    to_number,
+    to_whole,
+)
 from spanrl.errors import OptionError
 
 if TYPE_CHECKING:
@@ -65,7 +77,7 @@ def run(
     count = to_whole("run", "--workers", workers, least=1) if workers else None
     if ray and workers:
         raise OptionError("run: --workers is for this machine, --ray for a cluster. Give one of them.")
-    chosen = read_spec(spec)
+    chosen, out = read_spec(spec), tidy_path(out)
     if dry_run:
         _dry_run(chosen, out, count, only or [], retry_failed)
         return

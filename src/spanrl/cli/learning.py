@@ -17,6 +17,7 @@ from spanrl.cli.output import (
     on_terminal,
     print_json,
     show,
+    tidy_path,
     to_number,
     to_whole,
 )
@@ -51,6 +52,7 @@ def learn(
     whole_seed = to_whole("learn", "--seed", seed)
     world, chosen = as_world(env).env, make_agent(agent)
     if out:
+        out = tidy_path(out)
         check_free(out)
     if plot:
         _check_figure(plot)

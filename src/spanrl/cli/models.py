@@ -115,6 +115,7 @@ def analyse(
         columns["gain"] = [f"{g:.6g}" for g in result.gains[:_SHOWN]]
     columns["bias"] = [f"{h:.6g}" for h in result.bias[:_SHOWN]]
     _show_states(mdp, columns)
+    print(f"The bias is the one with {result.normalisation}; plan shifts it to 0 in the first state.")
 
 
 def plan(
@@ -191,6 +192,7 @@ def plan(
             "truncated": ["yes" if t else "" for t in solution.truncated[:_SHOWN]],
         },
     )
+    print("The bias is 0 in the first state; that of analyse, where P*h = 0, is another constant away.")
 
 
 def _at_least_one(option: str, text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -69,6 +70,11 @@ def to_number(who: str, option: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise OptionError(f"{who}: {option} must be a number such as 0.75, 1e7 or inf; got {text!r}.") from None
+
+
+def tidy_path(path: str) -> str:
+    """Return a path as it is used and shown: x/../y is y, whether there is an x or not."""
+    return os.path.normpath(path) if path else path
 
 
 def number(value: float | None, missing: str) -> str:

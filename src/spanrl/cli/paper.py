@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spanrl.cli.output import Settings, TextTable, say, show, tell, to_whole
+from spanrl.cli.output import Settings, TextTable, say, show, tell, tidy_path, to_whole
 from spanrl.errors import OptionError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def reproduce(
     ids = [part for text in (*(only or ()), *(more or ())) for part in text.split(",") if part]
     if (only or more) and not ids:
         raise OptionError("reproduce: --only must name claims, such as --only L2 S1.")
-    target = out or f"reproduction-{scale}"
+    target = tidy_path(out) or f"reproduction-{scale}"
     try:
         found = run_all(
             out=target, scale=scale, only=ids, engine="ray" if ray else "local", workers=count, address=ray or None,

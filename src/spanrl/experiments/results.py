@@ -249,7 +249,7 @@ class Results:
 
 def load_results(dir: str | os.PathLike[str]) -> Results:  # noqa: A002
     """Return the results of the experiment in ``dir``, finished or not."""
-    return Results(**read_cells(Path(dir)))
+    return Results(**read_cells(Path(os.path.normpath(dir))))  # x/../y is y, as for those who write there
 
 
 def _row(value: str) -> int:
