@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from spanrl import MDP, analyse, cli, evaluate, learn, load_results, make, solve
+from spanrl import MDP, analyse, cli, evaluate, learn, load_results, make, run_experiment, solve
 from spanrl.agents.registry import list_agents
 from spanrl.envs.registry import list_envs
+from spanrl.errors import CellsFailedError
 from spanrl.experiments.progress import Lines, Tally, _panel
 from spanrl.experiments.spec import read_spec
 from spanrl.experiments.store import Store
@@ -121,6 +122,14 @@ def test_names_in_the_summaries_of_results() -> None:
 
 def test_errors_of_plugins(call: Any, store: Store) -> None:
     assert_harmless(call("status", store.dir))
+
+
+def test_errors_of_plugins_that_python_raises(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = SimpleNamespace(interrupted=False, cells=12, failed={"a cell": HOSTILE})
+    monkeypatch.setattr("spanrl.experiments.run.drive", lambda *_, **__: done)
+    with pytest.raises(CellsFailedError) as caught:
+        run_experiment(tmp_path / "spec.toml", out=store.dir)
+    assert_harmless(str(caught.value))
 
 
 def test_usage_and_errors(call: Any, tmp_path: Path) -> None:
