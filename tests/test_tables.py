@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spanrl.errors import InputError, MissingExtraError, RunFileError
+from spanrl.errors import InputError, MissingExtraError, RunFileError, SpanrlError
 from spanrl.tables import read_table, require_polars, write_table
 
 
@@ -164,3 +164,13 @@ def test_without_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         write_table(tmp_path / "a.parquet", {"t": np.arange(2)})
     with pytest.raises(MissingExtraError, match="polars"):
         read_table(tmp_path / "a.parquet")
+
+
+def test_a_forked_child_is_refused_instead_of_hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child inherits what its parent used; polars' threads it does not."""
+    write_table(tmp_path / "a.parquet", {"t": np.arange(2)})
+    parent = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    for use in (read_table, lambda path: write_table(path, {"t": np.arange(2)})):
+        with pytest.raises(SpanrlError, match=rf"forked \(from {parent}\).*spawn or forkserver, or save in the parent"):
+            use(tmp_path / "a.parquet")

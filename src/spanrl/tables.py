@@ -16,21 +16,28 @@ from typing import Any
 
 import numpy as np
 
-from spanrl.errors import InputError, MissingExtraError, RunFileAccessError, RunFileError, missing_extra
+from spanrl.errors import InputError, MissingExtraError, RunFileAccessError, RunFileError, SpanrlError, missing_extra
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Constant = bool | int | float | str
 
 _ROWS_IN_A_GROUP = 1 << 18
 _LARGEST = 2**63 - 1
+_USERS: dict[str, int] = {}  # the process that first used polars; a forked child inherits it
 
 
 def require_polars() -> Any:
-    """Return the module polars, or say how to install it."""
+    """Return the module polars, or say how to install it; refuse where it would hang: its threads do not survive a fork."""
     try:
         import polars
     except ImportError:
         raise missing_extra("tables", "polars", "experiments") from None
+    first = _USERS.setdefault("first", os.getpid())
+    if first != os.getpid():
+        raise SpanrlError(
+            f"tables: polars reads and writes these files, and hangs in a process forked (from {first}) after it was used there. "
+            "Start processes by spawn or forkserver, or save in the parent."
+        )
     return polars
 
 
