@@ -87,8 +87,8 @@ class GymWorld:
         self.id = str(getattr(spec, "id", None) or type(getattr(env, "unwrapped", env)).__name__)
         self._first_state, self._n_states = _discrete(self.id, "observation", env.observation_space)
         self._first_action, self._n_actions = _discrete(self.id, "action", env.action_space)
-        limits = [int(layer._max_episode_steps) for layer in self._layers() if hasattr(layer, "_max_episode_steps")]
-        self.step_limit = min(limits, default=None)
+        limits = [getattr(layer, "_max_episode_steps", None) for layer in self._layers()]  # as TimeLimit calls it
+        self.step_limit = min((int(limit) for limit in limits if limit is not None), default=None)
         self.is_cut = self.step_limit is not None
 
     @cached_property
