@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 OUT ?= demo-output
 SCALE ?= quick
 PEERS := .venv-peers
+LOWEST := .venv-lowest
 PEERS_PYTHON ?= $(PYTHON)
 
-.PHONY: demo examples test lint bench bench-smoke peers format clean
+.PHONY: demo examples test lowest lint bench bench-smoke peers format clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +36,9 @@ examples: $(VENV)/.installed  ## the figures of the README, and an experiment wi
 test: $(VENV)/.dev  ## all tests, on two cores
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
+lowest:  ## everything once with the lowest versions that pyproject.toml allows, in an environment of their own
+	$(PYTHON) tests/lowest.py $(LOWEST)
+
 lint: $(VENV)/.dev  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -55,4 +59,4 @@ peers:  ## what the benchmarks compare with, in an environment of its own, as fa
 	-@$(PEERS_PYTHON) benchmarks/peers/install.py $(PEERS)
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(OUT) .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(LOWEST) $(OUT) .mypy_cache .ruff_cache .hypothesis

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spanrl.errors import InputError, MissingExtraError, RunFileError
+from spanrl.errors import InputError, MissingExtraError, RunFileError, SpanrlError
 from spanrl.tables import read_table, require_polars, write_table
 
 
@@ -158,7 +158,9 @@ def test_other_files_are_no_tables(tmp_path: Path, content: bytes) -> None:
 
 def test_without_polars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MissingExtraError, match=r"polars is not installed. Run: pip install 'spanrl\[experiments\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"polars is not installed. Run: pip install polars .*pip install '\.\[experiments\]'"
+    ):
         write_table(tmp_path / "a.parquet", {"t": np.arange(2)})
     with pytest.raises(MissingExtraError, match="polars"):
         read_table(tmp_path / "a.parquet")
@@ -169,3 +171,13 @@ def test_more_rows_than_a_file_of_ours_could_hold_are_refused(tmp_path: Path) ->
     write_table(path, {"t": np.zeros(2 * 10**6, dtype=np.int64)})
     with pytest.raises(RunFileError, match=r"t.parquet declares more than \d+ rows in \d+ bytes"):
         read_table(path)
+
+
+def test_a_forked_child_is_refused_instead_of_hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child inherits what its parent used; polars' threads it does not."""
+    write_table(tmp_path / "a.parquet", {"t": np.arange(2)})
+    parent = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    for use in (read_table, lambda path: write_table(path, {"t": np.arange(2)})):
+        with pytest.raises(SpanrlError, match=rf"forked \(from {parent}\).*spawn or forkserver, or save in the parent"):
+            use(tmp_path / "a.parquet")

@@ -1,12 +1,17 @@
-"""Figures of one look, by matplotlib, of which this module alone knows: no display is touched, nothing is shown or saved."""
+"""Figures of one look, by matplotlib, of which this module alone knows: nothing is shown or saved.
+
+Figures for files know of no display. Axes made for somebody who looks (``run.plot()``) belong to pyplot where pyplot shows them: in a
+notebook, or where it was imported and draws into windows; ``plt.show()`` and the end of a notebook's cell then find them.
+"""
 
 from __future__ import annotations
 
 import io
+import sys
 import warnings
 from typing import Any
 
-from spanrl.errors import MissingExtraError
+from spanrl.errors import missing_extra
 
 BLUE, RED, GREY, DARK_GREY = "#1f5fa8", "#c44536", "#888888", "#555555"
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b5539c", "#3a9bdc", "#b27d00", "#444444", "#7a5cc4")
@@ -15,6 +20,7 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b5539c", "#3a9bdc", "#b27d00", "#4
 DASHES = ((), (6, 2), (1.5, 1.5), (6, 2, 1.5, 2), (10, 3), (10, 3, 1.5, 3), (3, 3))
 """Lengths of dash and gap in line widths: solid first."""
 
+_FILES_ONLY = {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}  # backends of matplotlib without a window
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 _STAMPS = {
@@ -24,13 +30,23 @@ _STAMPS = {
 }  # what matplotlib writes into a file unless told not to
 
 
-def new_figure(columns: int = 1) -> Any:
-    """Return an empty figure with room for ``columns`` panels side by side."""
+def new_figure(columns: int = 1, *, shown: bool = False) -> Any:
+    """Return an empty figure with room for ``columns`` panels side by side; one that pyplot looks after where it is to be ``shown``."""
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError("figures: matplotlib is not installed. Run: pip install 'spanrl[report]'.") from None
-    figure: Any = Figure(figsize=(5.6 if columns == 1 else 4.8 * columns, 3.6), dpi=160, layout="constrained")
+        raise missing_extra("figures", "matplotlib", "report") from None
+    size = (5.6 if columns == 1 else 4.8 * columns, 3.6)
+    if shown:
+        from matplotlib import pyplot
+
+        with rc_context(
+            {"figure.max_open_warning": 0}
+        ):  # many runs may be drawn in one cell, at whose end they are closed
+            figure: Any = pyplot.figure(figsize=size, dpi=160, layout="constrained")
+    else:
+        figure = Figure(figsize=size, dpi=160, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.09, h_pad=0.06)  # inches; the default touches the edge of the page
     return figure
 
@@ -49,8 +65,23 @@ def image(figure: Any, kind: str) -> bytes:
 
 
 def new_axes() -> Any:
-    """Return the axes of a fresh figure with one panel."""
-    return new_figure().add_subplot()
+    """Return the axes of a fresh figure with one panel, for somebody who looks."""
+    return new_figure(shown=_is_notebook() or _has_windows()).add_subplot()
+
+
+def _is_notebook() -> bool:
+    """Tell whether a kernel of Jupyter runs us; nothing is imported to find out."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+def _has_windows() -> bool:
+    """Tell whether the caller has imported pyplot and it draws into windows, not into files alone."""
+    if "matplotlib.pyplot" not in sys.modules:
+        return False
+    from matplotlib import get_backend
+
+    return get_backend().lower() not in _FILES_ONLY
 
 
 def tidy(ax: Any) -> None:

@@ -96,3 +96,10 @@ class CellsFailedError(SpanrlError):
 
 class MissingExtraError(SpanrlError, ImportError):
     """An optional dependency is not installed."""
+
+
+def missing_extra(who: str, package: str, extra: str) -> MissingExtraError:
+    """Return the error for a ``package`` that is not installed; spanrl itself is on no index, so its extras come from its sources."""
+    return MissingExtraError(
+        f"{who}: {package} is not installed. Run: pip install {package} (or, in spanrl's sources, pip install '.[{extra}]')."
+    )

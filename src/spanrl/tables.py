@@ -16,24 +16,29 @@ from typing import Any
 
 import numpy as np
 
-from spanrl.errors import InputError, MissingExtraError, RunFileAccessError, RunFileError
+from spanrl.errors import InputError, MissingExtraError, RunFileAccessError, RunFileError, SpanrlError, missing_extra
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Constant = bool | int | float | str
 
 _ROWS_IN_A_GROUP = 1 << 18
 _LARGEST = 2**63 - 1
-_ROWS_A_BYTE = (
-    100  # at most in a file that is read: one of ours needs about a byte for a row, a forged one has no limit
-)
+_ROWS_A_BYTE = 100  # at most in a file that is read; one of ours needs about a byte per row, a forged one has no limit
+_USERS: dict[str, int] = {}  # the process that first used polars; a forked child inherits it
 
 
 def require_polars() -> Any:
-    """Return the module polars, or say how to install it."""
+    """Return the module polars, or say how to install it; refuse where it would hang: its threads do not survive a fork."""
     try:
         import polars
     except ImportError:
-        raise MissingExtraError("tables: polars is not installed. Run: pip install 'spanrl[experiments]'.") from None
+        raise missing_extra("tables", "polars", "experiments") from None
+    first = _USERS.setdefault("first", os.getpid())
+    if first != os.getpid():
+        raise SpanrlError(
+            f"tables: polars reads and writes these files, and hangs in a process forked (from {first}) after it was used there. "
+            "Start processes by spawn or forkserver, or save in the parent."
+        )
     return polars
 
 

@@ -138,7 +138,9 @@ class TestIds:
             "try:\n    import spanrl.envs.gym\n"
             "except MissingExtraError as error:\n    print(error)"
         )
-        assert run(code) == "envs.gym: gymnasium is not installed. Run: pip install 'spanrl[gym]'.\n"
+        assert run(code) == (
+            "envs.gym: gymnasium is not installed. Run: pip install gymnasium (or, in spanrl's sources, pip install '.[gym]').\n"
+        )
 
 
 class TestConstructor:

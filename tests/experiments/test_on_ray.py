@@ -267,7 +267,9 @@ def test_something_that_answers_but_cannot_be_joined(ray: Any, monkeypatch: pyte
 
 def test_ray_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"run: ray is not installed. Run: pip install 'spanrl\[ray\]'\."):
+    with pytest.raises(
+        MissingExtraError, match=r"run: ray is not installed. Run: pip install ray .*pip install '\.\[ray\]'\)\."
+    ):
         drive(tiny_spec(), out=tmp_path / "out", engine="ray")
 
 

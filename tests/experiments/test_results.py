@@ -431,7 +431,9 @@ def test_without_polars(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
     results = load_results(folder)
     assert results.missing == ()
-    with pytest.raises(MissingExtraError, match=r"polars is not installed. Run: pip install 'spanrl\[experiments\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"polars is not installed. Run: pip install polars .*pip install '\.\[experiments\]'"
+    ):
         results.mean()
 
 

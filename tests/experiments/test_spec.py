@@ -237,7 +237,7 @@ def test_a_loaded_file_is_checked(text: str, words: str, write: Callable[[str], 
 
 def test_without_tomli_w_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tomli_w", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'spanrl\[experiments\]'"):
+    with pytest.raises(MissingExtraError, match=r"Run: pip install tomli-w .*pip install '\.\[experiments\]'"):
         read_spec(small()).to_toml()
 
 

@@ -44,6 +44,14 @@ def test_any_changed_source_names_another_folder(fresh):
     assert cache.cache_dir() != before
 
 
+def test_another_numba_has_another_folder(fresh, monkeypatch):
+    """In one folder two versions would throw each other's kernels away, run after run, without announcing the wait."""
+    before = cache.cache_dir()
+    monkeypatch.setattr(cache, "version", lambda name: {"numba": "0.1"}[name])
+    _forget()
+    assert cache.cache_dir() != before
+
+
 def test_the_folder_is_private_and_numba_keeps_its_setting(fresh):
     before = numba.config.CACHE_DIR
     double = jit.kernel(lambda x: 2 * x)

@@ -357,7 +357,7 @@ class TestRefusal:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: Callable[[Path], object]
     ) -> None:
         monkeypatch.setitem(sys.modules, "polars", None)
-        with pytest.raises(MissingExtraError, match=r"spanrl\[experiments\]"):
+        with pytest.raises(MissingExtraError, match=r"pip install polars .*\.\[experiments\]"):
             use(tmp_path / "run")
         assert list(tmp_path.iterdir()) == []
 

@@ -95,8 +95,30 @@ def test_no_pickle_inside(saved: Path) -> None:
 # --- saving ---------------------------------------------------------------------------------------------------------
 
 
-def test_saving_replaces_and_leaves_nothing_else(saved: Path) -> None:
-    small_mdp().save(saved)
+@pytest.mark.parametrize("other", [small_mdp, small_box])
+def test_saving_refuses_what_is_there(saved: Path, other: Callable[[], MDP | BoundedMDP]) -> None:
+    before = saved.read_bytes()
+    with pytest.raises(ModelFileError, match=r"model\.npz exists, and nothing is overwritten unasked.*overwrite=True"):
+        other().save(saved)
+    assert saved.read_bytes() == before
+    other().save(saved, overwrite=True)
+    assert type(other()).load(saved) == other()
+
+
+def test_saving_refuses_a_link_to_nothing(tmp_path: Path) -> None:
+    (tmp_path / "link.npz").symlink_to(tmp_path / "elsewhere.npz")
+    with pytest.raises(ModelFileError, match="nothing is overwritten"):
+        small_mdp().save(tmp_path / "link.npz")
+
+
+def test_saving_touches_nothing_that_threads_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The umask is the process's: set for a moment and put back, it stays at 0 where two threads do so at once."""
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was changed"))
+    small_mdp().save(tmp_path / "m.npz")
+
+
+def test_replacing_leaves_nothing_else(saved: Path) -> None:
+    small_mdp().save(saved, overwrite=True)
     assert MDP.load(saved) == small_mdp()
     assert [path.name for path in saved.parent.iterdir()] == ["model.npz"]
 
@@ -123,7 +145,7 @@ def test_a_failing_save_leaves_the_old_file_alone(
     monkeypatch.setattr(np, "savez_compressed", fail)
     wanted = ModelFileError if isinstance(error, OSError) else type(error)
     with pytest.raises(wanted) as caught:
-        small_mdp().save(saved)
+        small_mdp().save(saved, overwrite=True)
     if isinstance(error, OSError):
         assert "No space left on device" in str(caught.value)
         assert "Nothing was changed" in str(caught.value)
@@ -138,7 +160,7 @@ def test_a_failing_rename_leaves_the_old_file_alone(saved: Path, monkeypatch: py
     before = saved.read_bytes()
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(ModelFileError, match=r"cannot write .*model.npz \(Permission denied\)"):
-        small_mdp().save(saved)
+        small_mdp().save(saved, overwrite=True)
     assert saved.read_bytes() == before
     assert [path.name for path in saved.parent.iterdir()] == ["model.npz"]
 
@@ -151,7 +173,7 @@ def test_saving_to_a_folder_that_does_not_exist(tmp_path: Path) -> None:
 def test_saving_over_a_folder(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(ModelFileError, match="cannot write"):
-        small_mdp().save(tmp_path / "folder")
+        small_mdp().save(tmp_path / "folder", overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 

@@ -74,7 +74,7 @@ def test_actions_that_no_state_has_may_be_declared_where_tables_stay_small(tmp_p
     rewrite(tmp_path / "m.npz", n_actions=np.array(50))
     assert MDP.load(tmp_path / "m.npz").n_actions == 50
     P, available = np.ones((1, 5, 1)), np.array([[True, False, False, False, False]])
-    MDP.from_dense(P, np.zeros((1, 5)), available=available).save(tmp_path / "m.npz")
+    MDP.from_dense(P, np.zeros((1, 5)), available=available).save(tmp_path / "m.npz", overwrite=True)
     assert MDP.load(tmp_path / "m.npz").n_actions == 5
 
 

@@ -81,7 +81,9 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.M
 
 def test_without_plotly(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(MissingExtraError, match=r"plotly is not installed. Run: pip install 'spanrl\[report\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"plotly is not installed. Run: pip install plotly .*pip install '\.\[report\]'"
+    ):
         page(results, [])
 
 

@@ -227,9 +227,8 @@ class Learner:
         ptr, S = self.info.pair_ptr, self.info.n_states
         pairs = given.array("plan.pairs", np.int64, (2 * S,), np.repeat(ptr[:-1], 2), np.repeat(ptr[1:] - 1, 2))
         weight = given.array("plan.weight", np.float64, (S,), 0.0, 1.0)
-        most = (
-            np.maximum(self.counts.n[pairs], 1) if type(self) is Learner else LARGEST
-        )  # others may end episodes otherwise
+        doubles = type(self) is Learner  # others may end episodes otherwise
+        most = np.maximum(self.counts.n[pairs], 1) if doubles else LARGEST
         left = given.array("plan.left", np.int64, (2 * S,), 0, most)
         low, high = given.row("plan.gain_bounds", (float, float))
         span, sweeps = given.number("plan.span"), given.integer("plan.sweeps")

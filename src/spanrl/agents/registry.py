@@ -104,7 +104,7 @@ def agent_id(agent: Agent | str) -> str:
     if isinstance(agent, str):
         entry, values = _looked_up(agent, {})
         return names.canonical(entry.name, values, parameters.defaults(entry.parameters))
-    for entry in _ENTRIES.values():
+    for entry in list(_ENTRIES.values()):  # a copy: another thread may register one
         factory = entry.load()
         if type(agent) is factory and is_dataclass(agent):
             declared = entry.parameters

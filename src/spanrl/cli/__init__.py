@@ -21,7 +21,7 @@ from spanrl.errors import InputError, SpanrlError
 app = typer.Typer(
     name="spanrl",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Average-reward Markov decision processes with a bound on the bias span.",
@@ -79,7 +79,9 @@ def main(argv: list[str] | None = None) -> int:
         return _fail("interrupted.", 130) if code == 130 else int(code or 0)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted.", 130)
-    except (BrokenPipeError, SystemExit):
+    except (BrokenPipeError, SystemExit) as left:
+        if isinstance(left, SystemExit) and not left.code:  # the completion of shells has done its work
+            return 0
         # the reader, such as head, has seen enough; the libraries we print with leave on their own then
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -99,7 +101,8 @@ def _other_error(error: Exception) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         print(message())
         return 0
-    return _fail(f"{message()} Try 'spanrl --help'.", 2)
+    context = getattr(error, "ctx", None)
+    return _fail(f"{message().rstrip('.')}. Try '{context.command_path if context else 'spanrl'} --help'.", 2)
 
 
 def _fault(error: Exception) -> str:

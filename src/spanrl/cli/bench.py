@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from spanrl.cli.output import Json, Settings, compiling, print_json, show, tell
-from spanrl.cli.output import table as new_table
+from spanrl.cli.output import Json, Settings, TextTable, compiling, print_json, show, tell
 
 
 def bench(as_json: Json = False) -> None:
@@ -18,7 +17,7 @@ def bench(as_json: Json = False) -> None:
     if as_json:
         print_json({"machine": here, "measurements": [asdict(one) for one in found]})
         return
-    table = new_table("what", "median", "smallest", "unit")
+    table = TextTable("what", "median", "smallest", "unit")
     for one in found:
         table.add_row(one.name, f"{one.value:.3g}", f"{one.least:.3g}", one.unit)
     show(table)

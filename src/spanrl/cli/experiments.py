@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spanrl.cli.output import Json, Settings, compiling, print_json, show, tell, to_number, to_whole
-from spanrl.cli.output import table as new_table
+from spanrl.cli.output import (
+    Json,
+    Settings,
+    TextTable,
+    compiling,
+    print_json,
+    say,
+    show,
+    tell,
+    tidy_path,
+    to_number,
+    to_whole,
+)
 from spanrl.errors import OptionError
 
 if TYPE_CHECKING:
@@ -66,7 +77,7 @@ def run(
     count = to_whole("run", "--workers", workers, least=1) if workers else None
     if ray and workers:
         raise OptionError("run: --workers is for this machine, --ray for a cluster. Give one of them.")
-    chosen = read_spec(spec)
+    chosen, out = read_spec(spec), tidy_path(out)
     if dry_run:
         _dry_run(chosen, out, count, only or [], retry_failed)
         return
@@ -104,8 +115,8 @@ def _summarise(outcome: Outcome, out: str) -> None:
 
     try:
         if outcome.finished <= _SUMMARISED:
-            print(load_results(out))
-        print(f"\n{outcome.finished} of {outcome.cells} cells finished in {out}. Next: spanrl report {out}", flush=True)
+            say(str(load_results(out)))
+        say(f"\n{outcome.finished} of {outcome.cells} cells finished in {out}. Next: spanrl report {out}", flush=True)
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except RunFileError as error:
@@ -136,7 +147,7 @@ def _dry_run(spec: Spec, out: str, workers: int | None, only: list[str], retry_f
     store.check(spec)
     states = store.states(spec)
     for cell in cells:
-        print(f"{states[cell.id]:<10}{cell.id}")
+        say(f"{states[cell.id]:<10}{cell.id}")
     wanted = ("begun", "waiting", "failed") if retry_failed else ("begun", "waiting")
     todo: list[Cell] = [cell for cell in cells if states[cell.id] in wanted]
     if not Settings.quiet and todo:
@@ -178,7 +189,7 @@ def status(directory: Directory, as_json: Json = False) -> None:
         print_json({**content, "steps": steps, "failures": failed})
         return
     told = f"process {driver['pid']} on {driver['host']}" if driver else "unknown"
-    summary = new_table(spec.name, "")
+    summary = TextTable(spec.name, "")
     for row in (
         ("horizon", f"{spec.horizon:,}"),
         ("driver", told if driver is not None else "none"),
@@ -189,7 +200,7 @@ def status(directory: Directory, as_json: Json = False) -> None:
     show(summary)
     per = Counter((cell.env.id, cell.agent.id, states[cell.id]) for cell in spec.cells())
     shown = [state for state in _STATES if counts[state]]
-    table = new_table("environment / agent", *shown)
+    table = TextTable("environment / agent", *shown)
     for env in spec.envs:
         for agent in spec.agents:
             table.add_row(f"{env.id} / {agent.id}", *(str(per[env.id, agent.id, state] or "") for state in shown))
@@ -202,7 +213,7 @@ def _show_some(title: str, lines: dict[str, str]) -> None:
     """Print the first of some cells with a word on each."""
     if not lines:
         return
-    table = new_table(title, "")
+    table = TextTable(title, "")
     for name, text in list(lines.items())[:_LISTED]:
         table.add_row(name, text)
     show(table)
@@ -219,4 +230,4 @@ def report(directory: Directory) -> None:
     if not Settings.quiet:
         tell(f"drawing {len(results.groups)} curves …")
     page = write_report(results)
-    print(f"{page}\n{page.parent / 'figures'}")
+    say(f"{page}\n{page.parent / 'figures'}")

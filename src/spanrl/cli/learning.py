@@ -13,16 +13,17 @@ import typer
 from spanrl.cli.output import (
     MODEL_HELP,
     Json,
+    TextTable,
     compiling,
     number,
     on_terminal,
     print_json,
     show,
     terminable,
+    tidy_path,
     to_number,
     to_whole,
 )
-from spanrl.cli.output import table as new_table
 from spanrl.errors import OptionError, RunFileError, SpanrlError
 
 
@@ -54,6 +55,7 @@ def learn(
     whole_seed = to_whole("learn", "--seed", seed)
     world, chosen = as_world(env).env, make_agent(agent)
     if out:
+        out = tidy_path(out)
         check_free(out)
     if plot:
         _check_figure(plot)
@@ -105,7 +107,7 @@ def _show_run(run: Any, written: Mapping[str, str]) -> None:
     """Print the summary of a run, where it was written, and a few rows of its curve."""
     meta, seconds = run.meta, run.meta["seconds"]
     done = int(run.t[-1]) if run.t.size else 0
-    table = new_table(f"{meta['agent']} on {meta['env']}", "")
+    table = TextTable(f"{meta['agent']} on {meta['env']}", "")
     rows = [
         ("steps", f"{done:,}" + (f" of {meta['horizon']:,}: interrupted" if run.interrupted else "")),
         ("seed", str(meta["seed"])),
@@ -116,6 +118,7 @@ def _show_run(run: Any, written: Mapping[str, str]) -> None:
             ("average reward", f"{run.reward[-1] / done:.6g}"),
             ("regret", f"{run.regret[-1]:.6g}"),
             ("pseudo-regret", f"{run.pseudo_regret[-1]:.6g}"),
+            *([("", run.regret_note)] if run.regret_note else []),
             ("episodes", f"{run.n_episodes[-1]:,}"),
             ("span of the optimistic bias", f"{run.span[-1]:.6g}"),
         ]
@@ -129,7 +132,7 @@ def _show_run(run: Any, written: Mapping[str, str]) -> None:
     show(table)
     powers = [i for i, t in enumerate(run.t) if t >= 10 and math.log10(t).is_integer()]
     if powers:
-        curve = new_table("t", "regret", "pseudo-regret", "episodes", "span")
+        curve = TextTable("t", "regret", "pseudo-regret", "episodes", "span")
         for i in powers:
             curve.add_row(
                 f"{run.t[i]:,}",

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spanrl.cli.output import MODEL_HELP, Json, compiling, number, on_terminal, print_json, show, to_number
-from spanrl.cli.output import table as new_table
+from spanrl.cli.output import MODEL_HELP, Json, TextTable, compiling, number, on_terminal, print_json, show, to_number
 from spanrl.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def list_(
         return
     for title, entries in chosen.values():
         with_parameters = title != "experiment"
-        table = new_table(title, *(["parameters (default)"] if with_parameters else []), "what it is")
+        table = TextTable(title, *(["parameters (default)"] if with_parameters else []), "what it is")
         for entry in entries():
             given = [
                 key if one.default is None else f"{key}={names.format_value(one.default)}"
@@ -92,7 +91,7 @@ def analyse(
             {**{name: getattr(result, name) for name in result.__dataclass_fields__}, "policy": result.policy.probs}
         )
         return
-    table = new_table(model, "")
+    table = TextTable(model, "")
     for label, value in (
         ("states", result.n_states),
         ("actions", result.n_actions),
@@ -116,6 +115,7 @@ def analyse(
         columns["gain"] = [f"{g:.6g}" for g in result.gains[:_SHOWN]]
     columns["bias"] = [f"{h:.6g}" for h in result.bias[:_SHOWN]]
     _show_states(mdp, columns)
+    print(f"The bias is the one with {result.normalisation}; plan shifts it to 0 in the first state.")
 
 
 def plan(
@@ -164,7 +164,7 @@ def plan(
         }
         print_json({**fields, "policy": solution.policy.probs, "optimistic": extended})
         return
-    table = new_table(model, "")
+    table = TextTable(model, "")
     low, high = solution.gain_bounds
     for label, value in (
         ("span bound c", number(bound, "–")),
@@ -192,6 +192,7 @@ def plan(
             "truncated": ["yes" if t else "" for t in solution.truncated[:_SHOWN]],
         },
     )
+    print("The bias is 0 in the first state; that of analyse, where P*h = 0, is another constant away.")
 
 
 def _at_least_one(option: str, text: str) -> int:
@@ -218,7 +219,7 @@ def _load(text: str) -> MDP | BoundedMDP:
 
 def _show_states(model: MDP | BoundedMDP, columns: dict[str, list[str]]) -> None:
     """Print one row a state, the first ones only where there are many."""
-    table = new_table("state", *columns)
+    table = TextTable("state", *columns)
     names = getattr(model, "state_names", None)
     for s, row in enumerate(zip(*columns.values(), strict=True)):
         table.add_row(names[s] if names else str(s), *row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import signal
 import sys
 import threading
@@ -15,8 +16,10 @@ from typing import Annotated, Any
 import typer
 
 from spanrl.errors import OptionError
+from spanrl.terminal import visible, visible_lines
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+_GAP = 3  # between two columns
 MODEL_HELP = "An environment, such as two-state or 'three-state[delta=0.01]', or the path of a saved .npz model."
 
 
@@ -63,7 +66,7 @@ def terminable() -> Iterator[None]:
 def tell(line: str) -> None:
     """Print a line on standard error; that nobody can see it any more changes nothing."""
     with suppress(OSError, ValueError):
-        print(f"spanrl: {line}", file=sys.stderr, flush=True)
+        print(f"spanrl: {visible(line)}", file=sys.stderr, flush=True)
 
 
 def on_terminal() -> bool:
@@ -88,6 +91,11 @@ def to_number(who: str, option: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise OptionError(f"{who}: {option} must be a number such as 0.75, 1e7 or inf; got {text!r}.") from None
+
+
+def tidy_path(path: str) -> str:
+    """Return a path as it is used and shown: x/../y is y, whether there is an x or not."""
+    return os.path.normpath(path) if path else path
 
 
 def number(value: float | None, missing: str) -> str:
@@ -115,20 +123,67 @@ def print_json(value: dict[str, Any]) -> None:
     print(json.dumps(_plain(value), allow_nan=False))
 
 
-def table(*columns: str) -> Any:
-    """Return an empty table."""
+class TextTable:
+    """A table to be printed: a title for each column, and rows of text."""
+
+    def __init__(self, *columns: str) -> None:
+        """Take the titles; a column without one says what its row does not need to be told."""
+        self.columns = [visible(column) for column in columns]
+        self.rows: list[list[str]] = []
+
+    def add_row(self, *cells: str) -> None:
+        """Add a row, a text for each column."""
+        self.rows.append([visible(cell) for cell in cells])
+
+
+def show(content: TextTable) -> None:
+    """Print a table; where the terminal is too narrow for it, each row as a paragraph."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    fits = _least_width(content) <= console.width
+    console.print(_side_by_side(content) if fits else _stacked(content))
+
+
+def _least_width(content: TextTable) -> int:
+    """Return the width at which the first column is whole and no word of the others is cut."""
+    from rich.cells import cell_len
+
+    first, *others = zip(content.columns, *content.rows, strict=True)
+    words = [max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in others]
+    return max(map(cell_len, first)) + sum(words) + _GAP * len(content.columns)
+
+
+def _side_by_side(content: TextTable) -> Any:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
-    from rich.text import Text
 
     out = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for i, column in enumerate(columns):
-        out.add_column(Text(column), overflow="fold", no_wrap=i == 0)
+    for i, column in enumerate(content.columns):
+        out.add_column(column, overflow="fold", no_wrap=i == 0)
+    for row in content.rows:
+        out.add_row(*row)
     return out
 
 
-def show(content: Any) -> None:
-    """Print a table."""
-    from rich.console import Console
+def _stacked(content: TextTable) -> Any:
+    """Return the first cell of each row, and below it the others that are not empty, each with its title."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
 
-    Console(highlight=False, markup=False, emoji=False).print(content)
+    title, *titles = content.columns
+    parts: list[Any] = [Text(title, style="bold", overflow="fold")]
+    for first, *others in content.rows:
+        if titles == [""]:  # the first column says what the second one is
+            parts.append(Text(f"{first}: {others[0]}", overflow="fold"))
+            continue
+        parts.append(Text(first, overflow="fold"))
+        told = (f"{what}: {cell}" for what, cell in zip(titles, others, strict=True) if cell)
+        parts += [Padding(Text(line, overflow="fold"), (0, 0, 0, 2)) for line in told]
+    return Padding(Group(*parts), (1, 0, 1, 1))
+
+
+def say(text: str, *, flush: bool = False) -> None:
+    """Print text on standard output."""
+    print(visible_lines(text), flush=flush)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spanrl.cli.output import Settings, show, tell, to_whole
-from spanrl.cli.output import table as new_table
+from spanrl.cli.output import Settings, TextTable, say, show, tell, tidy_path, to_whole
 from spanrl.errors import OptionError
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def reproduce(
     ids = [part for text in (*(only or ()), *(more or ())) for part in text.split(",") if part]
     if (only or more) and not ids:
         raise OptionError("reproduce: --only must name claims, such as --only L2 S1.")
-    target = out or f"reproduction-{scale}"
+    target = tidy_path(out) or f"reproduction-{scale}"
     try:
         found = run_all(
             out=target, scale=scale, only=ids, engine="ray" if ray else "local", workers=count, address=ray or None,
@@ -81,12 +80,12 @@ def _summarise(found: Reproduction, ids: list[str], out: str) -> None:
 
     asked = [name for name in found.claims if not ids or name in {one.upper() for one in ids}]
     if not Settings.quiet:
-        table = new_table("claim", "verdict", "expected", "")
+        table = TextTable("claim", "verdict", "expected", "")
         for name in asked:
             entry = found.claims[name]
             table.add_row(name, entry["verdict"], entry["expected"], entry["title"])
         show(table)
-    print(
+    say(
         f"{len(asked) - len(found.surprises)} of {len(asked)} verdicts are as expected: "
         f"{verdicts(found.claims[name] for name in asked)}. "
         f"{Path(out) / 'report.html'} shows them all."

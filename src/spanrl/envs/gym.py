@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from spanrl.envs.env import Env
 from spanrl.envs.registry import list_envs, make
 from spanrl.envs.rendering import describe
-from spanrl.errors import MissingExtraError, OptionError
+from spanrl.errors import OptionError, missing_extra
 from spanrl.seeding import streams
 
 try:
     import gymnasium
 except ImportError:
-    raise MissingExtraError("envs.gym: gymnasium is not installed. Run: pip install 'spanrl[gym]'.") from None
+    raise missing_extra("envs.gym", "gymnasium", "gym") from None
 
 _SPELLING = {"riverswim": "RiverSwim"}
 Table = dict[int, dict[int, list[tuple[float, int, float, bool]]]]

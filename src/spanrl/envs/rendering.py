@@ -5,6 +5,7 @@ from __future__ import annotations
 from spanrl.envs import knight_quest as kq
 from spanrl.envs.env import Env
 from spanrl.models.mdp import MDP
+from spanrl.terminal import visible
 
 MOST_LINES = 40
 """At most so many states are listed, those around the current one."""
@@ -48,7 +49,7 @@ def _listing(mdp: MDP, state: int) -> list[str]:
     """List the states one a line, the current one marked."""
     first = max(0, min(state - MOST_LINES // 2, mdp.n_states - MOST_LINES))
     last = min(mdp.n_states, first + MOST_LINES)
-    lines = [f"{'>' if s == state else ' '} {_printable(mdp.state_label(s))}" for s in range(first, last)]
+    lines = [f"{'>' if s == state else ' '} {visible(mdp.state_label(s))}" for s in range(first, last)]
     above = [f"  … {first} more"] if first else []
     below = [f"  … {mdp.n_states - last} more"] if last < mdp.n_states else []
     return above + lines + below
@@ -59,9 +60,4 @@ def _last(mdp: MDP, action: int | None, reward: float | None) -> str:
     if action is None or reward is None:
         return "last action: none"
     name = mdp.action_names[action] if mdp.action_names else str(action)
-    return f"last action: {_printable(name)}, reward {reward:g}"
-
-
-def _printable(name: str) -> str:
-    """Return ``name`` as it can stand on a line: control characters and the like escaped."""
-    return name if name.isprintable() else repr(name)[1:-1]
+    return f"last action: {visible(name)}, reward {reward:g}"

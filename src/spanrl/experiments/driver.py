@@ -215,7 +215,7 @@ class Driver:
             first, _, rest = why.partition("\n")
             self._fail(job, f"{first} ({_TRIES} times)", rest)
         else:
-            self._display.say(f"{job.id}: {why.partition(chr(10))[0]}. It is tried again.")
+            self._display.say(f"{job.id}: {why.partition(chr(10))[0].rstrip('.')}. It is tried again.")
             self._queue.appendleft(job)
 
     def _show(self) -> None:

@@ -106,7 +106,7 @@ class LocalEngine:
         why = process.obituary()
         if process is self._compiler:
             self._compiled, self._compiler = True, None  # each worker compiles for itself then, and says what is wrong
-            return [Said(f"compiling failed: {why.partition(chr(10))[0]}.")]
+            return [Said(f"compiling failed: {why.partition(chr(10))[0].rstrip('.')}.")]
         if process in self._idle:
             self._idle.remove(process)
         lost = [job for job, one in self._busy.items() if one is process]

@@ -22,7 +22,7 @@ from queue import Queue
 from time import monotonic, sleep
 from typing import Any
 
-from spanrl.errors import MissingExtraError, OptionError
+from spanrl.errors import OptionError, missing_extra
 from spanrl.experiments.cell import compute
 from spanrl.experiments.engine import Event, Failed, Finished, Job, Kept, Lost, Moved, Said, Stopped
 from spanrl.experiments.plugins import import_plugins
@@ -200,7 +200,7 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise MissingExtraError("run: ray is not installed. Run: pip install 'spanrl[ray]'.") from None
+        raise missing_extra("run", "ray", "ray") from None
     return ray
 
 

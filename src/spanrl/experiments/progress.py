@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Protocol
 
+from spanrl.terminal import error_console, visible, visible_lines
+
 _WINDOW = 15.0  # seconds over which the speed is taken
 _SHORTEST = 1.0  # seconds that tell of a speed
 _SHOWN = 12  # cells under way that are listed
@@ -120,7 +122,7 @@ class Lines:
 
     def say(self, line: str) -> None:
         """Print it."""
-        print(f"spanrl: {line}", file=sys.stderr, flush=True)
+        print(f"spanrl: {visible_lines(line)}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Do nothing."""
@@ -131,10 +133,9 @@ class LiveTable:
 
     def __init__(self) -> None:
         """Take hold of the terminal."""
-        from rich.console import Console
         from rich.live import Live
 
-        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._console = error_console()
         self._live = Live(console=self._console, transient=True, refresh_per_second=8)
         self._live.start()
 
@@ -144,7 +145,7 @@ class LiveTable:
 
     def say(self, line: str) -> None:
         """Print it above the table."""
-        self._live.console.print(f"spanrl: {line}", soft_wrap=True)
+        self._live.console.print(f"spanrl: {visible_lines(line)}", soft_wrap=True)
 
     def close(self) -> None:
         """Remove the table."""
@@ -163,19 +164,21 @@ def _panel(tally: Tally) -> Any:
     overall = Table.grid(padding=(0, 2))
     share = (tally.finished * horizon + done) / max(tally.cells * horizon, 1)
     overall.add_row(
-        Text(tally.name, style="bold"), ProgressBar(total=1.0, completed=share, width=28), Text(f"{share:4.0%}")
+        Text(visible(tally.name), style="bold"),
+        ProgressBar(total=1.0, completed=share, width=28),
+        Text(f"{share:4.0%}"),
     )
     cells = Table.grid(padding=(0, 2))
     for name, (t, last) in list(tally.running.items())[:_SHOWN]:
         cells.add_row(
-            Text(name, overflow="ellipsis", no_wrap=True),
+            Text(visible(name), overflow="ellipsis", no_wrap=True),
             ProgressBar(total=last, completed=t, width=20),
             Text(f"{t:.2e}"),
         )
     hidden = len(tally.running) - _SHOWN
     more = [Text(f"… and {hidden} more", style="dim")] if hidden > 0 else []
     style = "red" if tally.failed else ""
-    return Group(overall, Text(tally.note or str(tally), style=style), cells, *more)
+    return Group(overall, Text(visible(tally.note or str(tally)), style=style), cells, *more)
 
 
 class Guarded:

@@ -23,6 +23,7 @@ from spanrl.experiments import statistics
 from spanrl.experiments.reading import VALUES, Curve, Finished, Group, read_cells, read_curve
 from spanrl.experiments.spec import Entry, Spec
 from spanrl.experiments.statistics import Floats
+from spanrl.terminal import visible
 
 _ROUNDING = 1e-12  # of sums of rewards, relative: agents whose rewards are added in another order differ so much
 _GROUP = {"env": str, "agent": str, "label": str}
@@ -203,7 +204,16 @@ class Results:
         rows = [head]
         for row in self.final().iter_rows(named=True):
             interval = "–" if np.isnan(row["low"]) else f"{row['low']:.4g} … {row['high']:.4g}"
-            rows.append((row["env"], row["label"], f"{row['n']}", f"{row['t']:,}", f"{row['mean']:.4g}", interval))
+            rows.append(
+                (
+                    visible(row["env"]),
+                    visible(row["label"]),
+                    f"{row['n']}",
+                    f"{row['t']:,}",
+                    f"{row['mean']:.4g}",
+                    interval,
+                )
+            )
         widths = [max(cell_len(row[i]) for row in rows) for i in range(len(head))]
         padded = ([text + " " * (w - cell_len(text)) for text, w in zip(row, widths, strict=True)] for row in rows)
         lines = ["  ".join(texts).rstrip() for texts in padded]
@@ -252,7 +262,7 @@ class Results:
 
 def load_results(dir: str | os.PathLike[str]) -> Results:  # noqa: A002
     """Return the results of the experiment in ``dir``, finished or not."""
-    return Results(**read_cells(Path(dir)))
+    return Results(**read_cells(Path(os.path.normpath(dir))))  # x/../y is y, as for those who write there
 
 
 def _row(value: str) -> int:

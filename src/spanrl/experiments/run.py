@@ -25,6 +25,7 @@ from spanrl.experiments.spec import Cell, Spec, read_spec
 from spanrl.experiments.store import Store
 from spanrl.options import one_of
 from spanrl.tables import require_polars
+from spanrl.terminal import visible
 
 CHECKPOINT_EVERY = 30.0
 """Seconds between two checkpoints of a cell."""
@@ -56,7 +57,7 @@ def run_experiment(
     results = load_results(out)
     if outcome.failed:
         first, reason = next(iter(outcome.failed.items()))
-        reason = reason.rstrip(".")
+        reason = visible(reason.rstrip("."))  # it may come from a plugin
         raise CellsFailedError(
             f"run: {len(outcome.failed)} of {outcome.cells} cells failed, {first} first: {reason}. "
             f"The texts are in {results.dir / 'failed'}.",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spanrl.errors import MissingExtraError, OptionError
+from spanrl.errors import OptionError, missing_extra
 from spanrl.experiments.entry import Entry
 from spanrl.experiments.fields import Fields, parse_toml, read_fields, read_seeds, refuse_many_cells
 from spanrl.experiments.grid import load_entries, make_agents, make_envs, read_tables
@@ -67,7 +67,7 @@ class Spec:
         try:
             import tomli_w
         except ImportError:
-            raise MissingExtraError("spec: tomli-w is not installed. Run: pip install 'spanrl[experiments]'.") from None
+            raise missing_extra("spec", "tomli-w", "experiments") from None
         first, n_seeds = self.seeds[0], len(self.seeds)
         in_order = self.seeds == tuple(range(first, first + n_seeds))
         content = {

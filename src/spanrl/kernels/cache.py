@@ -1,7 +1,7 @@
 """Where compiled kernels are kept; numba is not imported to find out.
 
 numba notices a change of the file a kernel stands in, not of the kernels it calls in other files. Our cache folder is therefore
-named by a hash of all kernel sources: any change starts a fresh one.
+named by a hash of all kernel sources and numba's version: any change starts a fresh one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import warnings
 from contextlib import suppress
 from errno import EACCES
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 INNER = "inner"  # the folder within of kernels that other kernels call
@@ -20,8 +21,8 @@ _WARNED: set[Path] = set()  # caches that a warning has named already
 
 @cache
 def kernel_digest() -> str:
-    """Return a hash of the sources of all kernels."""
-    return digest_of("kernels", "confidence")
+    """Return a hash of the sources of all kernels and of numba's version: two versions in one folder drop each other's work."""
+    return hashlib.sha256(f"{digest_of('kernels', 'confidence')} {version('numba')}".encode()).hexdigest()[:16]
 
 
 @cache

@@ -109,7 +109,7 @@ def check_free(dir: str | os.PathLike[str]) -> Path:  # noqa: A002
     if not isinstance(dir, str | os.PathLike):
         raise OptionError(f"save: the folder must be a path; got {dir!r}. Give the name of a new folder.")
     try:
-        target = Path(os.path.realpath(dir))
+        target = Path(os.path.realpath(os.path.abspath(dir)))  # x/../y is y, whether there is an x or not
         if _exists(target) and not target.is_dir():
             raise OptionError(
                 f"save: {target} is a file, and a run is saved as a folder. Give the name of a new folder."

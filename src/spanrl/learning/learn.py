@@ -7,6 +7,9 @@
 
 The regret at t is t·g* − Σ rewards received, the pseudo-regret t·g* − Σ r(s_u, a_u). Agents see states, actions and rewards alone; g* and
 the model belong to the measuring side. The same seed gives the same bits, whoever runs the loop.
+
+Where a Gymnasium environment cuts its episodes (``TimeLimit``), g* is still that of its table, without the limit: an agent may never reach
+it, or exceed it. The regret is then not exact; ``run.meta["regret_exact"]`` is False, and the summary says so.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from spanrl.learning.worlds import as_world
 from spanrl.models.mdp import MDP
 from spanrl.planning.analyse import analyse
 from spanrl.seeding import check_seed
+from spanrl.terminal import error_console, visible
 
 _REDRAW = 0.05  # seconds
 _GAINS: WeakKeyDictionary[MDP, float] = WeakKeyDictionary()  # models do not change: many runs on one ask once
@@ -55,7 +59,8 @@ def learn(
         horizon: number of steps.
         seed: a whole number ≥ 0.
         points: measurement times a decade of t; the horizon is one, too.
-        gain: g*, where it cannot be computed (a Gymnasium environment without a table); regrets are NaN without it.
+        gain: g*, where it cannot be computed (a Gymnasium environment without a table); regrets are NaN without it. For an environment that
+            cuts its episodes, give the best average reward under its limit, if you know it.
         audit: also record, per episode, whether the true model lies in the confidence set, and the gain bracket.
         progress: show a bar on standard error.
 
@@ -85,7 +90,12 @@ def learn(
         if not _is_interrupt(error):
             raise
         interrupted = True
-    return session.result(interrupted)
+    run = session.result(interrupted)
+    if world.is_cut:
+        run.meta["step_limit"] = world.step_limit
+        if gain is None and session.mdp is not None:  # whoever gives a gain knows what it is
+            run.meta["regret_exact"] = False
+    return run
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
@@ -99,9 +109,10 @@ def optimal_gain(mdp: MDP | None) -> float | None:
     """Return g*, exactly where the model is small; where it differs between states, that of the start."""
     if mdp is None:
         return None
-    if mdp not in _GAINS:
-        _GAINS[mdp] = float(np.dot(mdp.start, analyse(mdp, diameter=False).gains))
-    return _GAINS[mdp]
+    best = _GAINS.get(mdp)  # one step: an equal model that another thread drops takes its entry along
+    if best is None:
+        best = _GAINS[mdp] = float(np.dot(mdp.start, analyse(mdp, diameter=False).gains))
+    return best
 
 
 def _agent(agent: Any) -> Agent:
@@ -121,17 +132,15 @@ def _bar(total: int, what: str, wanted: bool) -> Iterator[Callable[[int], None]]
     if not wanted:
         yield lambda done: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.text import Text
 
     columns = (
         TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
         TextColumn("{task.fields[speed]}", markup=False), TimeRemainingColumn(),
     )  # fmt: skip
     begun = shown = perf_counter()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(str(Text(what)), total=total, speed="")
+    with Progress(*columns, console=error_console(), transient=True) as bar:
+        task = bar.add_task(visible(what), total=total, speed="")
 
         def tick(done: int) -> None:
             nonlocal shown

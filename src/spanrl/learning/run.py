@@ -15,6 +15,7 @@ from spanrl.errors import InputError, RunFileError
 from spanrl.learning import files
 from spanrl.learning.files import CURVE, SPEC, episode_kinds
 from spanrl.models.checks import Array, frozen
+from spanrl.terminal import visible
 
 _META = (*SPEC, "gain", "interrupted", "audit", "r_min", "r_max", "n_states", "n_actions", "seconds")
 
@@ -28,7 +29,8 @@ class Run:
     where g* is not known. ``episodes`` has a row an episode: its ``start``, the optimistic ``gain`` and ``span``, the ``sweeps`` of the
     solver, and whether the policy was ``deterministic``; with ``audit=True`` also whether the confidence set ``contains`` the true model,
     and the bracket ``gain_low``, ``gain_high``. ``meta`` tells env, agent, seed, horizon, points, gain, interrupted, audit, r_min,
-    r_max, n_states, n_actions and seconds (planning, simulating, total).
+    r_max, n_states, n_actions and seconds (planning, simulating, total). Where a Gymnasium environment cuts its episodes it also has
+    ``step_limit`` (None where the environment itself cuts them) and, unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
     """
 
     t: NDArray[np.int64]
@@ -83,7 +85,7 @@ class Run:
             ax.plot(self.t, self.reward, color=BLUE, linewidth=2, label="cumulative reward (gain unknown)")
             ax.set_ylabel("cumulative reward")
         else:
-            ax.plot(self.t, self.regret, color=BLUE, linewidth=2, label="regret")
+            ax.plot(self.t, self.regret, color=BLUE, linewidth=2, label=f"regret{self._exactly}")
             ax.plot(self.t, self.pseudo_regret, color=DARK_GREY, linewidth=1, linestyle="--", label="pseudo-regret")
             ax.set_ylabel("regret")
         ax.set_xlabel("step t")
@@ -93,6 +95,23 @@ class Run:
         ax.legend(frameon=False)
         tidy(ax)
         return ax
+
+    @property
+    def regret_note(self) -> str | None:
+        """Why the regret is not exact; None where there is nothing to say against it."""
+        if self.meta.get("regret_exact", True):
+            return None
+        limit = self.meta.get("step_limit")
+        ignored = "that episodes are cut" if limit is None else f"the limit of {limit:,} steps per episode"
+        return f"not exact: g* ignores {ignored}"
+
+    @property
+    def _names(self) -> str:
+        return visible(f"{self.meta['agent']} on {self.meta['env']}")
+
+    @property
+    def _exactly(self) -> str:
+        return " (not exact)" if self.regret_note else ""
 
     def _steps(self) -> str:
         done = int(_last(self.t))
@@ -110,20 +129,20 @@ class Run:
         lines = {
             "steps": self._steps(),
             "reward": f"{_last(self.reward):.6g}",
-            "regret": self._regret(),
+            "regret": self._regret() + (f"; {self.regret_note}" if self.regret_note else ""),
             "episodes": f"{_last(self.n_episodes):,}",
             "span": f"{_last(self.span):.6g}",
             "seconds": f"{seconds['total']:.3g} (planning {seconds['planning']:.3g}, simulating {seconds['simulating']:.3g})",
         }
-        head = f"Run: {meta['agent']} on {meta['env']}, seed {meta['seed']}"
+        head = f"Run: {self._names}, seed {meta['seed']}"
         return "\n".join([head, *(f"{name:<10}{text}" for name, text in lines.items())])
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
         meta, regret = self.meta, _last(self.regret)
         steps = self._steps() if self.interrupted else f"{self._steps()} steps"
-        known = "" if np.isnan(regret) else f", regret {regret:.6g}"
-        return f"<Run: {meta['agent']} on {meta['env']}, seed {meta['seed']}, {steps}{known}>"
+        known = "" if np.isnan(regret) else f", regret {regret:.6g}{self._exactly}"
+        return f"<Run: {self._names}, seed {meta['seed']}, {steps}{known}>"
 
 
 def _last(values: Array) -> Any:

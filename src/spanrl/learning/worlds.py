@@ -1,13 +1,15 @@
 """Where a learner learns: an environment of ours, or one of Gymnasium, behind one small interface for driving it step by step.
 
 A step returns (reward, next state, state to go on from). The last two differ after Gymnasium's ``truncated``, which only resets: the jump
-is no transition. After ``terminated`` the process continues at the reset state, which is the next state then.
+is no transition. After ``terminated`` the process continues at the reset state, which is the next state then. A table P knows nothing of
+``truncated``: where episodes are cut, its g* is not what an agent can be held to.
 """
 
 from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Iterator
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
@@ -31,6 +33,10 @@ class World(Protocol):
 
     id: str
     mdp: MDP | None
+    step_limit: int | None
+    """Steps after which an episode is cut; None without such a limit."""
+    is_cut: bool
+    """Whether episodes are cut, by a limit or, as was seen, by the environment itself."""
 
     def info(self, horizon: int) -> ProblemInfo:
         """Return what an agent is told."""
@@ -44,6 +50,8 @@ class World(Protocol):
 
 class TableWorld:
     """An environment of ours."""
+
+    step_limit, is_cut = None, False
 
     def __init__(self, env: Env) -> None:
         """Take the environment."""
@@ -79,6 +87,9 @@ class GymWorld:
         self.id = str(getattr(spec, "id", None) or type(getattr(env, "unwrapped", env)).__name__)
         self._first_state, self._n_states = _discrete(self.id, "observation", env.observation_space)
         self._first_action, self._n_actions = _discrete(self.id, "action", env.action_space)
+        limits = [getattr(layer, "_max_episode_steps", None) for layer in self._layers()]  # as TimeLimit calls it
+        self.step_limit = min((int(limit) for limit in limits if limit is not None), default=None)
+        self.is_cut = self.step_limit is not None
 
     @cached_property
     def mdp(self) -> MDP | None:
@@ -92,16 +103,20 @@ class GymWorld:
     @cached_property
     def _table(self) -> MDP | None:
         """What the transition table says, where there is one and no wrapper changes it."""
-        layer = self.env
-        while hasattr(layer, "env") and layer is not getattr(layer, "unwrapped", layer):
-            if type(layer).__name__ not in _HARMLESS:
-                return None
-            layer = layer.env
+        if any(type(layer).__name__ not in _HARMLESS for layer in self._layers()):
+            return None
         try:
             low, high = self._declared or (None, None)
             return MDP.from_gymnasium(self.env, r_min=low, r_max=high)
         except SpanrlError:
             return None
+
+    def _layers(self) -> Iterator[Any]:
+        """Yield the wrappers, the outermost first."""
+        layer = self.env
+        while hasattr(layer, "env") and layer is not getattr(layer, "unwrapped", layer):
+            yield layer
+            layer = layer.env
 
     @property
     def _declared(self) -> tuple[float, float] | None:
@@ -139,6 +154,7 @@ class GymWorld:
             succ = self._state(self.env.reset()[0], step)
             return float(reward), succ, succ
         succ = self._state(seen, step)
+        self.is_cut = self.is_cut or bool(truncated)
         return float(reward), succ, self._state(self.env.reset()[0], step) if truncated else succ
 
     def _state(self, seen: Any, step: int) -> int:

@@ -305,13 +305,14 @@ class BoundedMDP(PairTable):
         low, high, rest = box_checks.with_mass(who, ptr, low, high, self.rest_high, self.n_states, self.where)
         return replace(self, succ_ptr=ptr, succ=succ, p_low=low, p_high=high, rest_high=rest)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to ``path`` (.npz, versioned, no pickle), replacing the file in one step."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the model to ``path`` (.npz, versioned, no pickle) in one step; a file that is there stays unless ``overwrite`` is true."""
         arrays = {name: getattr(self, name) for name in self.ARRAYS}
         files.write(
             Path(path),
             "bounded",
             arrays | {"range": np.array([self.r_min, self.r_max]), "n_actions": np.array(self.n_actions)},
+            overwrite=overwrite,
         )
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,25 +23,27 @@ _LONGEST = 400  # bytes of the names of format and version
 Model = TypeVar("Model")
 
 
-def write(path: Path, kind: str, arrays: dict[str, Array]) -> None:
+def write(path: Path, kind: str, arrays: dict[str, Array], *, overwrite: bool) -> None:
     """Write ``arrays`` to ``path`` under a temporary name, then rename: a reader never sees half a file."""
+    if not overwrite and os.path.lexists(path):
+        raise ModelFileError(
+            f"save: {path} exists, and nothing is overwritten unasked. Give a new name, or overwrite=True."
+        )
+    temporary = path.parent / f".{path.name[:40]}.tmp-{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        stream = temporary.open("xb")
     except OSError as error:
         raise ModelFileError(
             f"save: cannot write {path} ({error.strerror}). Check that the folder exists and is writable."
         ) from None
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with stream:
             np.savez_compressed(stream, format=np.array(_PREFIX + kind), version=np.array(VERSION), **arrays)  # type: ignore[arg-type]
             stream.flush()
             os.fsync(stream.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
     except BaseException as error:  # also an interrupt leaves no half file behind
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         if not isinstance(error, OSError):
             raise
         raise ModelFileError(f"save: cannot write {path} ({error.strerror}). Nothing was changed.") from None

@@ -25,6 +25,7 @@ from spanrl.errors import ModelError
 from spanrl.models import checks, files
 from spanrl.models.checks import SUM_TOL, Array
 from spanrl.models.pairs import PairTable
+from spanrl.terminal import visible
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -253,8 +254,8 @@ class MDP(PairTable):
         r[state, self.action], available[state, self.action] = self.reward, True
         return P, r, available
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to ``path`` (.npz, versioned, no pickle), replacing the file in one step."""
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the model to ``path`` (.npz, versioned, no pickle) in one step; a file that is there stays unless ``overwrite`` is true."""
         arrays = {name: getattr(self, name) for name in self.ARRAYS}
         files.write(
             Path(path),
@@ -262,6 +263,7 @@ class MDP(PairTable):
             arrays
             | {"range": np.array([self.r_min, self.r_max]), "n_actions": np.array(self.n_actions)}
             | files.pack_names(self.state_names, self.action_names),
+            overwrite=overwrite,
         )
 
     @classmethod
@@ -292,11 +294,11 @@ class MDP(PairTable):
     def __str__(self) -> str:
         """Summarise in five lines."""
         starts = np.flatnonzero(self.start)
-        where = ", ".join(self.state_label(int(s)) for s in starts[:4]) + (
+        where = ", ".join(visible(self.state_label(int(s))) for s in starts[:4]) + (
             f", … ({starts.size} states)" if starts.size > 4 else ""
         )
         labels = self.action_names or tuple(str(a) for a in range(min(self.n_actions, 13)))
-        shown = ", ".join(labels[:12]) + (", …" if len(labels) > 12 else "")
+        shown = ", ".join(map(visible, labels[:12])) + (", …" if len(labels) > 12 else "")
         return "\n".join(
             (
                 f"MDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {self.succ.size} transitions",

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spanrl.errors import ModelError
 from spanrl.models import checks
+from spanrl.terminal import visible
 
 _SHOWN = 30
 
@@ -134,7 +135,7 @@ class Policy:
     def describe(self, s: int) -> str:
         """Say in words what is played in state s."""
         played = np.flatnonzero(self.probs[s] > 0)
-        labels = [self.action_names[a] if self.action_names else str(a) for a in played]
+        labels = [visible(self.action_names[a]) if self.action_names else str(a) for a in played]
         if played.size == 1:
             return labels[0]
         return ", ".join(f"{label} ({self.probs[s, a]:.4g})" for label, a in zip(labels, played, strict=True))
@@ -142,7 +143,7 @@ class Policy:
     def __str__(self) -> str:
         """Print as a table, the first states only where there are many."""
         shown = min(self.n_states, _SHOWN)
-        labels = [self.state_names[s] if self.state_names else str(s) for s in range(shown)]
+        labels = [visible(self.state_names[s]) if self.state_names else str(s) for s in range(shown)]
         width = max(len("state"), *(len(label) for label in labels))
         lines = [f"{'state':<{width}}  action"] + [
             f"{label:<{width}}  {self.describe(s)}" for s, label in enumerate(labels)

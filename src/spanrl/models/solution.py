@@ -28,6 +28,12 @@ def _freeze(result: object, *names: str) -> None:
         object.__setattr__(result, name, frozen(array, array.dtype))
 
 
+def _range(values: NDArray[np.float64]) -> str:
+    """Return the value that all have to the digits shown, or the smallest and the largest."""
+    low, high = f"{np.min(values):.9g}", f"{np.max(values):.9g}"
+    return low if low == high else f"{low} … {high}"
+
+
 def span(v: NDArray[np.float64]) -> float:
     """Return sp(v) = max v − min v."""
     return float(np.max(v) - np.min(v))
@@ -38,9 +44,9 @@ class Solution:
     """Result of :func:`spanrl.solve`.
 
     ``gain_bounds`` is the certificate: [min(Fv − v), max(Fv − v)] holds the fixed-point gain g⁺ for any v, where F is the operator
-    solved for (L, or T_c with a span bound). ``bias`` is v, shifted to 0 at the reference state; ``span`` is its span, at most
-    the span bound. ``feasible`` tells whether T_c v is attained by ``policy`` in every state, ``truncated`` [S] in which states T_c
-    cut Lv down.
+    solved for (L, or T_c with a span bound). ``bias`` is v, shifted to 0 at the reference state (``evaluate`` and ``analyse`` give
+    a bias with P*h = 0, another constant away); ``span`` is its span, at most the span bound. ``feasible`` tells whether T_c v is attained
+    by ``policy`` in every state, ``truncated`` [S] in which states T_c cut Lv down.
     """
 
     policy: Policy
@@ -85,7 +91,7 @@ class Solution:
         return f"<Solution: gain {self.gain:.6g}, span {self.span:.6g}, {'converged' if self.converged else 'not converged'}>"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """Gain [S] and bias [S] of a policy (P*h = 0), and the span of the bias."""
 
@@ -97,14 +103,19 @@ class Evaluation:
         """Freeze the arrays."""
         _freeze(self, "gain", "bias")
 
+    def __repr__(self) -> str:
+        """Return a one-line summary."""
+        return f"<Evaluation: {self.gain.size} states, gain {_range(self.gain)}, bias span {self.span:.9g}>"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Analysis:
     """What :func:`spanrl.analyse` finds out about an MDP.
 
     ``gain`` is None where the model is multichain, ``span`` where the optimal gain differs between states; ``gains`` [S] always tells
     the optimal gain of each state.
-    ``diameter`` is ``inf`` where some state cannot be reached from some other, None where it was not computed.
+    ``diameter`` is ``inf`` where some state cannot be reached from some other, None where it was not computed. ``normalisation`` says
+    which of the biases, all a constant apart, ``bias`` is.
     """
 
     n_states: int
@@ -122,3 +133,27 @@ class Analysis:
     def __post_init__(self) -> None:
         """Freeze the arrays."""
         _freeze(self, "gains", "bias")
+
+    @property
+    def normalisation(self) -> str:
+        """How the bias is normalised: "P*h = 0", the bias proper, or "0 in state 0" where it comes from the solver."""
+        return "0 in state 0" if self.bias[0] == 0.0 else "P*h = 0"
+
+    def __str__(self) -> str:
+        """Summarise in a few lines, however many states there are."""
+        diameter = "not computed" if self.diameter is None else f"{self.diameter:.9g}"
+        span = "none, as the gain differs between states" if self.span is None else f"{self.span:.9g}"
+        return "\n".join(
+            (
+                f"Analysis: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, "
+                f"at most {self.max_support} successors of a pair",
+                f"class: {self.classification}; diameter: {diameter}",
+                f"optimal gain: {_range(self.gains)}",
+                f"span of the optimal bias: {span}; bias from {self.bias.min():.6g} to {self.bias.max():.6g} ({self.normalisation})",
+                f"policy: {'deterministic' if self.policy.is_deterministic else 'randomised'}; print its .policy to see it",
+            )
+        )
+
+    def __repr__(self) -> str:
+        """Return a one-line summary."""
+        return f"<Analysis: {self.n_states} states, {self.classification}, gain {_range(self.gains)}>"

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from spanrl.terminal import error_console, visible_lines
+
 
 class Told:
     """Who is told; nobody where ``show`` is False."""
@@ -20,11 +22,10 @@ class Told:
         """Say what is checked, and show a bar on a terminal."""
         self.say(f"checking {what}")
         if self._show and sys.stderr is not None and sys.stderr.isatty():
-            from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
             columns = (BarColumn(28), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-            self._bar = Progress(*columns, console=Console(stderr=True, highlight=False, markup=False), transient=True)
+            self._bar = Progress(*columns, console=error_console(), transient=True)
             self._bar.start()
             self._bar.add_task("", total=count)
 
@@ -50,9 +51,9 @@ class Told:
             return
         with suppress(OSError, ValueError):
             if self._bar is not None:
-                self._bar.console.print(f"spanrl: {line}", soft_wrap=True)
+                self._bar.console.print(f"spanrl: {visible_lines(line)}", soft_wrap=True)
             else:
-                print(f"spanrl: {line}", file=sys.stderr, flush=True)
+                print(f"spanrl: {visible_lines(line)}", file=sys.stderr, flush=True)
 
     def end(self) -> None:
         """Take the bar away."""

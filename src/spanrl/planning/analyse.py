@@ -27,6 +27,8 @@ _TOL = 1e-9
 def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) -> Analysis:
     """Return the communication class, Γ, the optimal gain g*, a bias h* with h* = Lh* − g*, its span, the diameter and an optimal policy.
 
+    h* is normalised as the bias of a policy, P*h* = 0 (``evaluate``), or, where ``solve`` was used, as there: 0 in state 0.
+
     Args:
         mdp: the model.
         diameter: "auto" computes it for up to 600 states (infinity costs nothing), unless it is too long to be computed accurately; True

@@ -21,6 +21,7 @@ from spanrl.models.mdp import MDP
 from spanrl.planning.direct import DIRECT, Direct
 from spanrl.planning.exact import least_times
 from spanrl.planning.problem import Problem, Vector, prepare
+from spanrl.terminal import error_console
 
 Reverse = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -155,7 +156,6 @@ def _targets(S: int, progress: bool) -> Iterable[int]:
     """Yield all states, with a progress bar on standard error where asked for."""
     if not progress:
         return range(S)
-    from rich.console import Console
     from rich.progress import track
 
-    return track(range(S), description="diameter", console=Console(stderr=True), transient=True)
+    return track(range(S), description="diameter", console=error_console(), transient=True)

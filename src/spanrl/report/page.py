@@ -15,7 +15,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from spanrl import __version__
-from spanrl.errors import MissingExtraError
+from spanrl.errors import missing_extra
 from spanrl.report.chapters import Chapter
 from spanrl.report.data import chart_data, script_json
 from spanrl.report.sections import chapter_section, planning_section
@@ -56,7 +56,7 @@ def _plotly() -> str:
     try:
         from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
     except ImportError:
-        raise MissingExtraError("report: plotly is not installed. Run: pip install 'spanrl[report]'.") from None
+        raise missing_extra("report", "plotly", "report") from None
     return str(get_plotlyjs())
 
 
