@@ -57,12 +57,16 @@ def run(
     checkpoint_every: Annotated[
         str, typer.Option(metavar="SECONDS", help="Time between two checkpoints of a cell.")
     ] = "30",
+    cell_timeout: Annotated[
+        str, typer.Option(metavar="SECONDS", help="End a cell that takes longer on the clock; it counts as failed.")
+    ] = "",
 ) -> None:
     """Run an experiment: environments × agents × seeds. The same command goes on after a kill; nothing is lost or computed twice."""
     from spanrl.experiments.run import drive
     from spanrl.experiments.spec import read_spec
 
     seconds = to_number("run", "--checkpoint-every", checkpoint_every)
+    limit = to_number("run", "--cell-timeout", cell_timeout) if cell_timeout else None
     count = to_whole("run", "--workers", workers, least=1) if workers else None
     if ray and workers:
         raise OptionError("run: --workers is for this machine, --ray for a cluster. Give one of them.")
@@ -79,6 +83,7 @@ def run(
         only=only or [],
         retry_failed=retry_failed,
         checkpoint_every=seconds,
+        cell_timeout=limit,
         show=not Settings.quiet,
     )
     _finish(outcome, out)

@@ -254,4 +254,4 @@ class Driver:
 def job_of(cell: Cell, spec: Spec) -> Job:
     """Return the cell as a job."""
     env = cell.env.model or cell.env.id
-    return Job(cell.id, cell.folder, env, cell.agent.id, cell.seed, spec.horizon, spec.points)
+    return Job(cell.id, cell.folder, env, cell.agent.id, cell.seed, spec.horizon, spec.points, cell.env.sha256)

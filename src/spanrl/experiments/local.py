@@ -1,7 +1,8 @@
 """The local engine: worker processes on this machine, each a fresh Python that computes one cell after another.
 
 They are started as ``python -m spanrl.experiments.worker`` and speak JSON over pipes, so nothing is pickled and the caller's script is not
-imported again. The first one compiles the kernels where that has not been done; the others start afterwards.
+imported again. The first one compiles the kernels where that has not been done; the others start afterwards. A worker in which a cell has
+failed is ended: whatever a plugin has left there (limits, threads, a changed global) would be the next cell's.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import queue
 from collections.abc import Sequence
 from contextlib import suppress
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from spanrl.experiments.engine import Event, Failed, Finished, Job, Lost, Moved, Said, Stopped
+from spanrl.experiments.engine import Event, Failed, Finished, Job, Lost, Moved, Said, Stopped, overdue
 from spanrl.experiments.process import Process
 from spanrl.kernels.cache import cache_dir, is_compiled
 
@@ -30,15 +33,17 @@ class LocalEngine:
         plugins: Sequence[str],
         folders: Sequence[str],
         checkpoint_every: float,
+        cell_timeout: float | None = None,
     ) -> None:
         """Start nothing yet."""
-        self._most = workers
+        self._most, self._limit = workers, cell_timeout
         self._settings = {
             "do": "set", "dir": str(dir), "plugins": list(plugins), "folders": list(folders), "checkpoint_every": checkpoint_every,
         }  # fmt: skip
         self._inbox: queue.SimpleQueue[tuple[Process, dict[str, Any] | None]] = queue.SimpleQueue()
         self._idle: list[Process] = []
         self._busy: dict[str, Process] = {}
+        self._begun: dict[str, float] = {}
         self._due: list[Event] = []
         self._compiler: Process | None = None
         self._compiled = cache_dir() is None or is_compiled("run")
@@ -56,7 +61,7 @@ class LocalEngine:
             self._most = max(1, len(self._busy))  # the system allows no more processes
             self._due.append(Lost(job.id, f"no worker process could be started ({error.strerror or error})"))
             return
-        self._busy[job.id] = process
+        self._busy[job.id], self._begun[job.id] = process, monotonic()
         process.send({"do": "cell", "job": job._asdict()})
 
     def events(self, timeout: float) -> Sequence[Event]:
@@ -71,7 +76,7 @@ class LocalEngine:
             found += self._take(*self._inbox.get(timeout=timeout))
             while True:
                 found += self._take(*self._inbox.get_nowait())
-        return found
+        return found + self._end_overdue()
 
     def stop(self) -> None:
         """Ask every worker to write its checkpoint and stop."""
@@ -96,10 +101,25 @@ class LocalEngine:
             return [Said(**message)]
         if kind == "moved":
             return [Moved(**message)]
-        self._idle.append(self._busy.pop(message["id"]))
-        if kind == "finished":
-            return [Finished(message["id"], Path(message["folder"]))]
-        return [Failed(**message) if kind == "failed" else Stopped(**message)]
+        if self._busy.get(message["id"]) is not process:
+            return []  # it was given up meanwhile
+        del self._busy[message["id"]]
+        if kind == "failed":
+            process.end()
+            return [Failed(**message)]
+        self._idle.append(process)
+        return [Finished(message["id"], Path(message["folder"])) if kind == "finished" else Stopped(**message)]
+
+    def _end_overdue(self) -> list[Event]:
+        """End the workers of cells that take too long."""
+        limit = inf if self._limit is None else self._limit
+        late = [job for job in self._busy if monotonic() - self._begun[job] > limit]
+        out: list[Event] = []
+        for job in late:
+            process = self._busy.pop(job)
+            process.end()
+            out.append(overdue(job, limit, process.last_lines))
+        return out
 
     def _lost(self, process: Process) -> list[Event]:
         """Tell which cell a worker that has gone was at, if any."""

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from spanrl import tables
 from spanrl.errors import RunFileError
-from spanrl.experiments.spec import Cell, Entry, load_spec
+from spanrl.experiments.entry import Entry, check_model
+from spanrl.experiments.spec import Cell, load_spec
 from spanrl.experiments.statistics import Floats
 from spanrl.learning.files import CURVE, CURVE_FILE, META_FILE, read_meta
 
@@ -82,6 +83,7 @@ def _read_finished(folder: Path, cell: Cell) -> tuple[Finished, dict[str, str | 
         content = read_meta(path)
         if content["id"] != cell.id:
             raise RunFileError(f"load_results: {path} is of the cell {content['id']}, not {cell.id}. Compute it.")
+        check_model(cell.env, content, path)
         gain = content["run"]["gain"]
         found = Finished(
             cell,

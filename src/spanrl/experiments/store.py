@@ -25,6 +25,7 @@ from pathlib import Path
 
 from spanrl.errors import OptionError, RunFileError
 from spanrl.experiments.engine import is_full
+from spanrl.experiments.entry import check_model
 from spanrl.experiments.lock import Lock
 from spanrl.experiments.spec import HEADER, Cell, Spec, differences, load_spec
 from spanrl.learning.files import META_FILE, read_meta, sync_folder, verify, write_files
@@ -124,6 +125,7 @@ class Store:
         content = verify(folder)
         if content["id"] != cell.id:
             raise RunFileError(f"load: {folder} holds {content['id']}, not {cell.id}. Compute it.")
+        check_model(cell.env, content, folder)
         return int(content["spec"]["horizon"])
 
     def checkpoint_time(self, folder: str) -> int | None:
