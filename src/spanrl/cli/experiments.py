@@ -161,10 +161,13 @@ def _dry_run(spec: Spec, out: str, workers: int | None, only: list[str], retry_f
 
 def status(directory: Directory, as_json: Json = False) -> None:
     """Show how far an experiment is, whether it runs or not."""
+    from spanrl.experiments.lost import REMEDY, SPEC_FILE, has_lost_its_spec
     from spanrl.experiments.spec import load_spec
-    from spanrl.experiments.store import SPEC_FILE, Store
+    from spanrl.experiments.store import Store
 
     store = Store(directory)
+    if has_lost_its_spec(store.dir):
+        raise OptionError(f"status: {directory} cannot be read. {REMEDY}.")
     if not (store.dir / SPEC_FILE).is_file():
         raise OptionError(
             f"status: {directory} is no experiment, it has no {SPEC_FILE}. Give the directory of spanrl run."

@@ -101,6 +101,9 @@ class LocalEngine:
             return [Said(**message)]
         if kind == "moved":
             return [Moved(**message)]
+        return self._end_of_cell(process, kind, message)
+
+    def _end_of_cell(self, process: Process, kind: str, message: dict[str, Any]) -> list[Event]:
         if self._busy.get(message["id"]) is not process:
             return []  # it was given up meanwhile
         del self._busy[message["id"]]

@@ -1,8 +1,8 @@
 """Plugins: a user's modules that register agents and environments, and the digests of their files.
 
-The bits of a cell depend on a plugin and on all that it imports from its own folders. So a checkpoint names each such module that its process
-had imported, also those imported late, in the middle of a run, with the SHA-256 of its file; it is resumed only where all of them are the
-same. Installed packages are not among them, nor are files that a plugin reads as data.
+The bits of a cell depend on a plugin and on all that it imports from its own folders. So a checkpoint names each such module that its
+process had imported, also those imported late, in the middle of a run, with the SHA-256 of its file; it is resumed only where all of them
+are the same. Installed packages are not among them, nor are files that a plugin reads as data.
 """
 
 from __future__ import annotations

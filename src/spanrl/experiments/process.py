@@ -3,8 +3,8 @@
 The driver makes a :class:`Process`; in the worker, :func:`connect` gives the other ends. When the driver ends, however it ends, the pipe to
 its workers closes, and they end with it, at once. What a worker prints goes to standard error.
 
-A worker may have children: a plugin that forks, or starts programs. They are in the worker's process group and end with it. They inherit its
-pipes, so the end of a worker is seen by waiting for the process, not by the end of what can be read.
+A worker may have children: a plugin that forks, or starts programs. They are in the worker's process group and end with it. They inherit
+its pipes, so the end of a worker is seen by waiting for the process, not by the end of what can be read.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TextIO
 
 _LAST_LINES = 30
-_GRACE = 2.0  # seconds in which what a process said last is read, and in which one that says nothing more ends by itself
-_NEXT = "\x1espanrl: the next cell\x1e"  # on standard error
+_GRACE = (
+    2.0  # seconds in which what a process said last is read, and in which one that says nothing more ends by itself
+)
+_NEXT = "\x02spanrl: the next cell\x02"  # on standard error
 
 
 class Process:

@@ -52,8 +52,9 @@ def run_experiment(
     Failed cells do not stop the others; a CellsFailedError that carries the ``results`` of the others tells of them in the end. Ctrl-C
     raises KeyboardInterrupt once the cells under way have written their checkpoints.
     """
-    options = {"engine": engine, "workers": workers, "address": address, "cell_timeout": cell_timeout}
-    outcome = drive(read_spec(spec), out=out, **options, show=True)
+    outcome = drive(
+        read_spec(spec), out=out, engine=engine, workers=workers, address=address, cell_timeout=cell_timeout, show=True
+    )
     if outcome.interrupted:
         raise KeyboardInterrupt
     results = load_results(out)
@@ -111,7 +112,12 @@ def _engine(
 
         return RayEngine(address or "auto", spec.plugins, spec.folders, every, limit)
     return LocalEngine(
-        store.dir, workers=workers, plugins=spec.plugins, folders=spec.folders, checkpoint_every=every, cell_timeout=limit
+        store.dir,
+        workers=workers,
+        plugins=spec.plugins,
+        folders=spec.folders,
+        checkpoint_every=every,
+        cell_timeout=limit,
     )
 
 
