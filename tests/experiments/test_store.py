@@ -19,6 +19,7 @@ from spanrl import learn
 from spanrl.errors import DirectoryInUseError, OptionError, RunFileError
 from spanrl.experiments import store as module
 from spanrl.experiments.lock import Lock
+from spanrl.experiments.results import load_results
 from spanrl.experiments.spec import Cell, load_spec, read_spec
 from spanrl.experiments.store import Store
 from spanrl.learning.session import Session
@@ -134,6 +135,45 @@ def test_a_look_that_coincides_is_waited_for(tmp_path: Path) -> None:
         lock = Lock(tmp_path / "lock")
         lock.take()
         lock.release()
+
+
+@pytest.mark.parametrize("target", ["thesis.tex", "nothing"])
+def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path, target: str) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "lock").symlink_to(tmp_path / target)
+    with pytest.raises(
+        OptionError, match=r"out/lock is a symbolic link, which is not followed\. Move it away, or give"
+    ):
+        Store(tmp_path / "out").open(tiny_spec())
+    assert Store(tmp_path / "out").lock.holder() is None
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["lock", "out", "thesis.tex"]
+    assert (tmp_path / "thesis.tex").read_text() == "mine"
+
+
+def test_a_file_of_another_in_the_place_of_the_lock_is_left_alone(tmp_path: Path) -> None:
+    for content in ("mine", '{"pip": 3}', "{}"):
+        (tmp_path / "lock").write_text(content)
+        with pytest.raises(OptionError, match=r"lock is something else than a lock of ours\. Move it away, or give"):
+            Store(tmp_path).open(tiny_spec())
+        assert tree(tmp_path) == {"lock": content.encode()}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lock")
+    with pytest.raises(OptionError, match="something else than a lock of ours"):
+        Lock(tmp_path / "lock").take()
+    assert Lock(tmp_path / "lock").holder() is None
+
+
+@pytest.mark.parametrize("content", ['{"pid": 1, "host": "h", "running": ["a/b', '{"pi', ""])
+def test_the_note_of_a_killed_driver_may_be_cut(tmp_path: Path, content: str) -> None:
+    (tmp_path / "lock").write_text(content)
+    lock = Lock(tmp_path / "lock")
+    lock.take()
+    assert json.loads(lock.path.read_text())["pid"] == os.getpid()
+    lock.release()
 
 
 # --- opening --------------------------------------------------------------------------------------------------------
@@ -274,6 +314,100 @@ def test_a_spec_file_that_is_damaged(store: Store) -> None:
     store.close()
     (store.dir / "spec.toml").write_text(f"{tiny_spec().to_toml()}[[agent")
     with pytest.raises(OptionError, match=r"spec\.toml: not TOML"):
+        Store(store.dir).open(tiny_spec())
+
+
+# --- the spec ---------------------------------------------------------------------------------------------------------
+
+
+def edit(store: Store, old: str, new: str) -> None:
+    path = store.dir / "spec.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"0:2"', '"0:1"'), ('"0:2"', '"0:3"'), ("horizon = 2000", "horizon = 1000"), ("points = 10", "points = 20"),
+     ('id = "ucrl"', 'id = "ucrl2"'), ('"tiny"', '"other"')],
+)  # fmt: skip
+def test_a_spec_that_was_edited_is_noticed(store: Store, old: str, new: str) -> None:
+    adopted(store, first_cell())
+    store.close()
+    edit(store, old, new)
+    for use in (lambda: Store(store.dir).check(tiny_spec()), lambda: load_results(store.dir)):
+        with pytest.raises(
+            OptionError, match=r"spec\.toml: it was changed after spanrl run wrote it; labels alone may"
+        ):
+            use()
+
+
+def test_labels_may_be_edited(store: Store) -> None:
+    store.close()
+    edit(store, 'label = "SCAL"', 'label = "Mine"')
+    assert load_results(store.dir).agents[0].label == "Mine"
+
+
+def test_a_spec_without_a_seal_is_taken(store: Store) -> None:
+    """Earlier versions wrote none."""
+    store.close()
+    path = store.dir / "spec.toml"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "sealed" not in line))
+    store.open(tiny_spec())
+    assert path.read_text() == "".join(lines)
+
+
+def test_a_lost_spec_is_restored_by_the_same_command(store: Store) -> None:
+    adopted(store, first_cell())
+    store.close()
+    before = tree(store.dir)
+    (store.dir / "spec.toml").unlink()
+    with pytest.raises(
+        RunFileError, match=r"It has lost its spec\.toml: spanrl run with the original spec and this --out"
+    ):
+        load_results(store.dir)
+    store.open(tiny_spec())
+    store.close()
+    assert tree(store.dir) == before
+    assert len(load_results(store.dir).missing) == 7
+
+
+def test_a_lost_spec_is_restored_from_a_checkpoint_alone(store: Store) -> None:
+    store.write_checkpoint(first_cell().folder, pack({"t": 1}))
+    store.close()
+    (store.dir / "spec.toml").unlink()
+    store.open(tiny_spec())
+    assert load_spec(store.dir / "spec.toml") == tiny_spec()
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"points": 20}, "points: 10 there, 20 here"),
+        ({"horizon": 1000}, "horizon: 2000 there, only 1000 here"),
+        ({"seeds": [1]}, "seeds missing here: 0"),
+        ({"env": tiny()["env"][1:]}, r"envs missing here: three-state\[delta=0.01\]"),
+        ({"agent": tiny()["agent"][1:]}, r"agents missing here: scal\[span_bound=2\]"),
+    ],
+)
+def test_a_lost_spec_is_not_replaced_by_another(store: Store, other: dict[str, Any], words: str) -> None:
+    adopted(store, first_cell())
+    store.close()
+    (store.dir / "spec.toml").unlink()
+    before = tree(store.dir)
+    with pytest.raises(OptionError, match=rf"holds another experiment: {words}\."):
+        Store(store.dir).open(tiny_spec(**other))
+    assert tree(store.dir) == before
+
+
+def test_a_folder_with_more_than_cells_has_not_lost_a_spec(store: Store) -> None:
+    adopted(store, first_cell())
+    store.close()
+    (store.dir / "spec.toml").unlink()
+    (store.dir / "thesis.tex").touch()
+    with pytest.raises(OptionError, match="is no experiment of ours and not an empty folder"):
         Store(store.dir).open(tiny_spec())
 
 
