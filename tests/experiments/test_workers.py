@@ -85,10 +85,10 @@ FINISH = 'tell(event="finished", id=name, folder=str(os.getpid()))'
 
 
 def test_a_fork_pool_inside_a_worker_does_not_hang(engine: Callable[..., LocalEngine]) -> None:
-    """The children of a pool close their standard input, whose lock nobody may hold at the fork."""
-    one = engine(
-        f'with multiprocessing.get_context("fork").Pool(1) as pool:\n    assert pool.map(abs, [-1]) == [1]\n{FINISH}'
-    )
+    """The children of a pool close their standard input, whose lock nobody may hold at the fork, and are ended by SIGTERM."""
+    pool = 'with multiprocessing.get_context("fork").Pool(1) as pool:\n    assert pool.map(abs, [-1]) == [1]'
+    child = 'child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))\nchild.start()'
+    one = engine(f"{pool}\n{child}\nchild.terminate()\nchild.join()\n{FINISH}")
     one.start(job(0), None)
     assert [event.id for event in events(one, 1) if isinstance(event, Finished)] == [job(0).id]
 

@@ -144,9 +144,7 @@ def connect() -> Ends:
     The driver is heard through another descriptor, without a lock: a fork copies locks as they are, and a child closes its standard input.
     """
     warnings.showwarning = lambda message, *_: print(message, file=sys.stderr, flush=True)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # they may reach the whole group; the driver decides what follows
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    _leave_signals_to_the_driver()
     outbox = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     source, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
@@ -155,6 +153,28 @@ def connect() -> Ends:
     ends = Ends(queue.SimpleQueue(), threading.Event(), outbox)
     threading.Thread(target=_listen, args=(ends, source), daemon=True).start()
     return ends
+
+
+def _leave_signals_to_the_driver() -> None:
+    """Do nothing on signals, which may reach all processes: the driver decides what follows. Children that are forked obey them.
+
+    A pool ends its children with SIGTERM. One that comes before a new child can obey waits until it does.
+    """
+    asked = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    for number in asked:
+        signal.signal(number, lambda *_: None)
+
+    def obey() -> None:
+        for number in asked:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, asked)
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, asked),
+            after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, asked),
+            after_in_child=obey,
+        )
 
 
 def _listen(ends: Ends, source: int) -> None:
