@@ -2,7 +2,7 @@
 
 ::
 
-    DIR/spec.toml                       what is being computed, normalised
+    DIR/spec.toml                       what is being computed, normalised and sealed
     DIR/cells/<env>/<agent>/<seed>/     a finished cell: curve.parquet, episodes.parquet, meta.json
     DIR/checkpoints/<cell>.ckpt         the exact state of a cell, kept when it is finished, for a longer horizon
     DIR/failed/<cell>.txt               why a cell failed
