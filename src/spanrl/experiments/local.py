@@ -42,8 +42,7 @@ class LocalEngine:
         }  # fmt: skip
         self._inbox: queue.SimpleQueue[tuple[Process, dict[str, Any] | None]] = queue.SimpleQueue()
         self._idle: list[Process] = []
-        self._busy: dict[str, Process] = {}
-        self._begun: dict[str, float] = {}
+        self._busy: dict[str, tuple[Process, float]] = {}  # by cell: its worker, and when that got it
         self._due: list[Event] = []
         self._compiler: Process | None = None
         self._compiled = cache_dir() is None or is_compiled("run")
@@ -61,7 +60,7 @@ class LocalEngine:
             self._most = max(1, len(self._busy))  # the system allows no more processes
             self._due.append(Lost(job.id, f"no worker process could be started ({error.strerror or error})"))
             return
-        self._busy[job.id], self._begun[job.id] = process, monotonic()
+        self._busy[job.id] = process, monotonic()
         process.send({"do": "cell", "job": job._asdict()})
 
     def events(self, timeout: float) -> Sequence[Event]:
@@ -80,12 +79,13 @@ class LocalEngine:
 
     def stop(self) -> None:
         """Ask every worker to write its checkpoint and stop."""
-        for process in self._busy.values():
+        for process, _ in self._busy.values():
             process.send({"do": "stop"})
 
     def close(self) -> None:
         """Kill what is left; workers hold nothing that could be lost."""
-        for process in (*self._idle, *self._busy.values(), *([self._compiler] if self._compiler else [])):
+        busy = [process for process, _ in self._busy.values()]
+        for process in (*self._idle, *busy, *([self._compiler] if self._compiler else [])):
             process.end()
         self._idle, self._busy, self._compiler = [], {}, None
 
@@ -104,7 +104,7 @@ class LocalEngine:
         return self._end_of_cell(process, kind, message)
 
     def _end_of_cell(self, process: Process, kind: str, message: dict[str, Any]) -> list[Event]:
-        if self._busy.get(message["id"]) is not process:
+        if not self._is_at(process, message["id"]):
             return []  # it was given up meanwhile
         del self._busy[message["id"]]
         if kind == "failed":
@@ -116,13 +116,16 @@ class LocalEngine:
     def _end_overdue(self) -> list[Event]:
         """End the workers of cells that take too long."""
         limit = inf if self._limit is None else self._limit
-        late = [job for job in self._busy if monotonic() - self._begun[job] > limit]
+        late = [job for job, (_, begun) in self._busy.items() if monotonic() - begun > limit]
         out: list[Event] = []
         for job in late:
-            process = self._busy.pop(job)
+            process, _ = self._busy.pop(job)
             process.end()
             out.append(overdue(job, limit, process.last_lines))
         return out
+
+    def _is_at(self, process: Process, job: str) -> bool:
+        return job in self._busy and self._busy[job][0] is process
 
     def _lost(self, process: Process) -> list[Event]:
         """Tell which cell a worker that has gone was at, if any."""
@@ -132,7 +135,7 @@ class LocalEngine:
             return [Said(f"compiling failed: {why.partition(chr(10))[0]}.")]
         if process in self._idle:
             self._idle.remove(process)
-        lost = [job for job, one in self._busy.items() if one is process]
+        lost = [job for job in self._busy if self._is_at(process, job)]
         for job in lost:
             del self._busy[job]
         return [Lost(job, why) for job in lost]

@@ -25,6 +25,7 @@ _LAST_LINES = 30
 _GRACE = (
     2.0  # seconds in which what a process said last is read, and in which one that says nothing more ends by itself
 )
+_PATIENCE = 10.0
 _NEXT = "\x02spanrl: the next cell\x02"  # on standard error
 
 
@@ -55,10 +56,10 @@ class Process:
             self._popen.stdin.flush()
 
     def end(self) -> None:
-        """Kill the process with its children, and wait until it has gone."""
+        """Kill the process with its children, and wait until it has gone; not for ever, since the system may hold it."""
         if not self._gone.is_set():
             self._kill()
-        self._popen.wait()
+            self._gone.wait(_PATIENCE)
         popen, readers = self._popen, self._readers
         for stream, reader in ((popen.stdin, None), (popen.stdout, readers[0]), (popen.stderr, readers[1])):
             if reader is not None:

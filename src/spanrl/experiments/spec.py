@@ -122,7 +122,7 @@ def load_spec(path: str | os.PathLike[str]) -> Spec:
     if seal != spec.seal:
         raise OptionError(
             f"{who}: it was changed after spanrl run wrote it; labels alone may be edited there. "
-            "Undo the change, or remove the file and give the original spec to spanrl run again, with the same --out."
+            "Undo the change, or move the file away and give the original spec to spanrl run, with the same --out."
         )
     return spec
 
