@@ -22,10 +22,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TextIO
 
 _LAST_LINES = 30
-_GRACE = (
-    2.0  # seconds in which what a process said last is read, and in which one that says nothing more ends by itself
-)
-_PATIENCE = 10.0
+_GRACE = 2.0  # seconds to read what a process said last, and for one that has closed its pipe to end by itself
+_PATIENCE = 10.0  # seconds for a process that was killed to go
 _NEXT = "\x02spanrl: the next cell\x02"  # on standard error
 
 
