@@ -169,6 +169,7 @@ def test_a_plugin_is_hashed_with_all_that_it_has_imported_from_its_folders(loade
     ]  # fmt: skip
     assert loaded["neighbour"] == hashlib.sha256(b"").hexdigest()
     assert are_unchanged(loaded)
+    assert not are_unchanged(list(loaded))
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if "installed" not in name and "unused" not in name])

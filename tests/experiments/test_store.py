@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from experiment_samples import FILES, tiny, tiny_spec, tree, wait_until
+from experiment_samples import FILES, reseal, tiny, tiny_spec, tree, wait_until
 
 from spanrl import learn
 from spanrl.errors import DirectoryInUseError, OptionError, RunFileError
@@ -241,6 +241,15 @@ def test_a_lost_spec_is_restored_by_the_same_command(store: Store) -> None:
     store.close()
     assert tree(store.dir) == before
     assert len(load_results(store.dir).missing) == 7
+
+
+def test_cells_that_say_nothing_of_use_do_not_stand_for_a_spec(store: Store) -> None:
+    folder = adopted(store, first_cell())
+    store.close()
+    (store.dir / "spec.toml").unlink()
+    reseal(folder, lambda content: content["spec"].update(seed="0"))
+    with pytest.raises(OptionError, match="is no experiment of ours and not an empty folder"):
+        Store(store.dir).open(tiny_spec())
 
 
 def test_a_lost_spec_is_restored_from_a_checkpoint_alone(store: Store) -> None:

@@ -59,12 +59,14 @@ def _metas(root: Path) -> Iterator[dict[str, Any]]:
             content = read_meta(path)
         except RunFileError:
             continue
-        if (
-            isinstance(content.get("spec"), dict)
-            and content["spec"].keys() >= set(SPEC)
-            and isinstance(content.get("run"), dict)
-        ):
+        if _describes_a_cell(content):
             yield content
+
+
+def _describes_a_cell(content: dict[str, Any]) -> bool:
+    spec, run = content.get("spec"), content.get("run")
+    kinds = {"env": str, "agent": str, "seed": int, "horizon": int, "points": int}
+    return isinstance(spec, dict) and isinstance(run, dict) and all(type(spec.get(key)) is kinds[key] for key in SPEC)
 
 
 def _is_checkpoint(path: Path) -> bool:

@@ -12,11 +12,12 @@ import importlib
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from spanrl.errors import OptionError
 from spanrl.experiments.fields import told
@@ -60,9 +61,11 @@ def plugin_digests() -> dict[str, str]:
     return dict(_digests)
 
 
-def are_unchanged(digests: Mapping[str, str]) -> bool:
-    """Tell whether modules have these digests: as this process has imported them, or else as it would."""
-    return all(digest == (_digests.get(name) or _digest(_find(name))) for name, digest in digests.items())
+def are_unchanged(digests: Any) -> bool:
+    """Tell whether modules have the digests that a checkpoint names: as this process has imported them, or else as it would."""
+    return isinstance(digests, dict) and all(
+        digest == (_digests.get(name) or _digest(_find(name))) for name, digest in digests.items()
+    )
 
 
 def _count(plugin: ModuleType) -> None:
