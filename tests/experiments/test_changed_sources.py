@@ -15,7 +15,7 @@ import pytest
 from experiment_samples import reseal, tiny_spec
 
 from spanrl import MDP
-from spanrl.errors import ModelFileError, RunFileError
+from spanrl.errors import ModelFileError, OptionError, RunFileError
 from spanrl.experiments import plugins
 from spanrl.experiments.cell import Computation
 from spanrl.experiments.driver import job_of
@@ -110,6 +110,22 @@ def test_a_cell_of_another_model_is_told(spec: Spec, tmp_path: Path) -> None:
         with pytest.raises(RunFileError, match=r"computed with another model file \(its SHA-256 is 000000000000…, not"):
             look()
     store.close()
+
+
+def test_a_lost_spec_is_not_restored_with_another_model(spec: Spec, tmp_path: Path) -> None:
+    store, cell = Store(tmp_path / "out"), spec.cells()[0]
+    store.open(spec)
+    store.adopt(cell.folder, store.write_temporary(finished(first_job(spec)).run(lambda t, snapshot: None)))
+    store.close()
+    (store.dir / "spec.toml").unlink()
+    other = replace(spec, envs=(replace(spec.envs[0], sha256="0" * 64),))
+    with pytest.raises(
+        OptionError, match=r"holds another experiment: model of env m: SHA-256 .*… there, SHA-256 000000000000… here"
+    ):
+        store.check(other)
+    store.check(spec)
+    reseal(store.cell_folder(cell.folder), lambda content: content["run"].pop("model_sha256"))
+    store.check(other)  # an older cell, which does not say
 
 
 # --- plugins --------------------------------------------------------------------------------------------------------

@@ -33,8 +33,9 @@ def spec_of_cells(root: Path, like: Spec) -> Spec:
 
     An experiment without a finished cell is ``like``.
     """
+    digests = {entry.id: entry.sha256 for entry in like.envs}  # cells of spanrl before 0.3 do not say
     found = [
-        {**{key: content["spec"][key] for key in SPEC}, MODEL: content["run"].get(MODEL, "")}
+        {**content["spec"], MODEL: content["run"].get(MODEL, digests.get(content["spec"]["env"], ""))}
         for content in _metas(root)
     ]
     if not found:
