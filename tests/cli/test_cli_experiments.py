@@ -239,6 +239,9 @@ def test_no_such_spec(fail: Callable[..., str], out: Path, tmp_path: Path) -> No
         (("--checkpoint-every", "nan"), "--checkpoint-every must be a number of seconds > 0; got nan"),
         (("--checkpoint-every", "inf"), "--checkpoint-every must be a number of seconds > 0; got inf"),
         (("--checkpoint-every", "x"), "--checkpoint-every must be a number"),
+        (("--cell-timeout", "0"), "--cell-timeout must be a number of seconds > 0; got 0.0"),
+        (("--cell-timeout", "inf"), "--cell-timeout must be a number of seconds > 0; got inf"),
+        (("--cell-timeout", "soon"), "--cell-timeout must be a number"),
         (("--workers", "2", "--ray", "auto"), "--workers is for this machine, --ray for a cluster. Give one of them."),
         (
             ("--only", "nonsense"),
@@ -320,6 +323,12 @@ def test_status_of_what_is_no_experiment(fail: Callable[..., str], tmp_path: Pat
     for folder in (tmp_path, tmp_path / "none"):
         line = fail("status", folder)
         assert "is no experiment, it has no spec.toml. Give the directory of spanrl run." in line
+
+
+def test_status_of_an_experiment_that_has_lost_its_spec(fail: Callable[..., str], partly: Store) -> None:
+    (partly.dir / "spec.toml").unlink()
+    line = fail("status", partly.dir)
+    assert "It has lost its spec.toml: spanrl run with the original spec and this --out restores it." in line
 
 
 def test_status_as_json(call: Call, partly: Store) -> None:

@@ -289,6 +289,55 @@ def test_a_job_says_all(spec: Spec) -> None:
     )  # fmt: skip
 
 
+# --- files that cannot be used ----------------------------------------------------------------------------------------
+
+
+def test_a_directory_in_the_place_of_a_checkpoint_fails_that_cell_alone(
+    bench: Callable[..., Bench], spec: Spec
+) -> None:
+    cell, one = spec.cells()[1], bench()
+    path = one.store.checkpoint(cell.folder)
+    path.mkdir(parents=True)
+    reason = f"{path} cannot be used (Is a directory). Put it right or remove it, then use --retry-failed"
+    assert one.run() == Outcome(cells=4, finished=3, computed=3, failed={cell.id: reason})
+    assert one.store.failure(cell.folder).read_text().startswith(reason)
+    path.rmdir()
+    assert bench().run(retry_failed=True) == Outcome(cells=4, finished=4, computed=1)
+
+
+@pytest.mark.parametrize("place", ["exists", "read_bytes", "rename"])
+def test_a_checkpoint_that_may_not_be_used_fails_that_cell_alone(
+    bench: Callable[..., Bench], spec: Spec, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    cell, one = spec.cells()[1], bench()
+    path, owner = one.store.checkpoint(cell.folder), os if place == "rename" else Path
+    one.store.write_checkpoint(cell.folder, b"damaged")
+    real = getattr(owner, place)
+
+    def refuse(this: Path, *rest: Any, **options: Any) -> Any:
+        if this == path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(this, *rest, **options)
+
+    monkeypatch.setattr(owner, place, refuse)
+    outcome = one.run()
+    assert (outcome.finished, list(outcome.failed)) == (3, [cell.id])
+    assert outcome.failed[cell.id].startswith(f"{path} cannot be used (Permission denied). Put it right")
+
+
+def test_a_checkpoint_that_cannot_be_written_is_named(bench: Callable[..., Bench], spec: Spec) -> None:
+    path = bench().store.checkpoint(spec.cells()[0].folder)
+
+    def script(job: Job) -> Sequence[Event]:
+        if job.id == ids(spec)[0]:
+            path.mkdir(parents=True)
+        return [Kept(job.id, b"1"), *finish(job)]
+
+    one = bench(script)
+    assert one.run() == Outcome(cells=4, finished=4, computed=4)
+    assert one.said(f"the checkpoint {path} cannot be written (Is a directory).") == 1
+
+
 # --- a full disk ----------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from spanrl.agents import registry
 from spanrl.errors import MissingExtraError, OptionError
 from spanrl.experiments import on_ray
 from spanrl.experiments.driver import job_of
-from spanrl.experiments.engine import Event, Job, Kept, Moved, Stopped
+from spanrl.experiments.engine import Event, Failed, Job, Kept, Moved, Stopped
 from spanrl.experiments.on_ray import RayEngine, cell_task
 from spanrl.experiments.run import drive
 from spanrl.experiments.spec import Spec, read_spec
@@ -55,6 +55,7 @@ class RaisesAtSeedOne:
 
     def start(self, info, rng):
         if rng.bit_generator.seed_seq.entropy == 1:
+            os.environ["SPOILT"] = "1"
             raise ValueError("not with\\nthis seed")
         return UCRL(self.delta).start(info, rng)
 
@@ -64,6 +65,7 @@ class DiesOnce:
     delta: float = 0.05
 
     def start(self, info, rng):
+        assert "SPOILT" not in os.environ, "a worker that has failed a cell was used again"
         mark = Path(__file__).with_name("died")
         if not mark.exists():
             mark.touch()
@@ -198,6 +200,19 @@ def test_stopping_cancels_and_closing_leaves_a_foreign_connection(cluster: Any, 
             assert guest.events(0) == []
         assert ray.is_initialized()
     assert not ray.is_initialized()
+
+
+def test_a_cell_that_takes_too_long_is_ended(cluster: Any, ray: Any) -> None:
+    endless = read_spec(LONG | {"horizon": 1e12})
+    job = job_of(endless.cells()[0], endless)
+    with closing(RayEngine(cluster.address, (), (), 60.0, 0.5)) as engine:
+        engine.start(job, None)
+        seen: list[Event] = []
+        wait_until(lambda: seen.extend(engine.events(0.2)) or any(isinstance(event, Failed) for event in seen))
+        assert seen[0] == Moved(job.id, 0)
+        assert isinstance(seen[-1], Failed)
+        assert seen[-1].reason.startswith("it was not finished after 0.5 seconds (--cell-timeout), so it was ended.")
+        wait_until(lambda: ray.available_resources().get("CPU") == 1)
 
 
 # --- no cluster -----------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import FrozenInstanceError, replace
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from experiment_samples import reseal
 from scipy import stats
 
 import spanrl
@@ -77,15 +77,6 @@ def found(folder: Path) -> Results:
 
 def group(env: Entry, agent: Entry) -> list[Cell]:
     return [Cell(env, agent, seed) for seed in SPEC.seeds]
-
-
-def reseal(cell: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Change the content of a meta.json as one that was written so."""
-    content = json.loads((cell / "meta.json").read_bytes())
-    del content["sha256"]["meta.json"]
-    change(content)
-    content["sha256"]["meta.json"] = hashlib.sha256(json.dumps(content).encode()).hexdigest()
-    (cell / "meta.json").write_text(json.dumps(content))
 
 
 # --- what is there --------------------------------------------------------------------------------------------------

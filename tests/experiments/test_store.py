@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,21 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from experiment_samples import FILES, tiny, tiny_spec, tree, wait_until
+from experiment_samples import FILES, reseal, tiny, tiny_spec, tree, wait_until
 
 from spanrl import learn
 from spanrl.errors import DirectoryInUseError, OptionError, RunFileError
 from spanrl.experiments import store as module
-from spanrl.experiments.lock import Lock
+from spanrl.experiments.results import load_results
 from spanrl.experiments.spec import Cell, load_spec, read_spec
 from spanrl.experiments.store import Store
 from spanrl.learning.session import Session
 from spanrl.learning.snapshot import pack
-
-HOLDER = (
-    "import sys, time; from pathlib import Path; from spanrl.experiments.lock import Lock;"
-    "Lock(Path(sys.argv[1])).take(); print('held', flush=True); time.sleep(60)"
-)
 
 
 @pytest.fixture
@@ -37,19 +29,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     one.open(tiny_spec())
     yield one
     one.close()
-
-
-@pytest.fixture
-def held(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Return another process that holds the lock ``tmp_path/lock``."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path / "lock")], stdout=subprocess.PIPE, text=True
-    )
-    with process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        yield process
-        process.kill()
 
 
 def files_of(cell: Cell, horizon: int = 2000) -> dict[str, bytes]:
@@ -64,76 +43,6 @@ def adopted(store: Store, cell: Cell, horizon: int = 2000) -> Path:
     """Put a finished cell into the store."""
     store.adopt(cell.folder, store.write_temporary(files_of(cell, horizon)))
     return store.cell_folder(cell.folder)
-
-
-# --- the lock -------------------------------------------------------------------------------------------------------
-
-
-def test_a_second_holder_is_refused_by_name(tmp_path: Path, held: subprocess.Popen[str]) -> None:
-    lock = Lock(tmp_path / "lock")
-    with pytest.raises(
-        DirectoryInUseError,
-        match=rf"in use by another spanrl run \(process {held.pid} on {socket.gethostname()}\)\. Wait",
-    ):
-        lock.take()
-    assert lock.holder() == {"pid": held.pid, "host": socket.gethostname(), "running": []}
-
-
-def test_a_second_holder_in_the_same_process_is_refused(tmp_path: Path) -> None:
-    first, second = Lock(tmp_path / "lock"), Lock(tmp_path / "lock")
-    first.take()
-    with pytest.raises(DirectoryInUseError, match=f"process {os.getpid()} "):
-        second.take()
-    first.release()
-    second.take()
-    second.release()
-
-
-def test_the_system_gives_the_lock_back_when_its_holder_is_killed(tmp_path: Path, held: subprocess.Popen[str]) -> None:
-    lock = Lock(tmp_path / "lock")
-    held.send_signal(signal.SIGKILL)
-    held.wait()
-    assert json.loads(lock.path.read_text())["pid"] == held.pid, "its name is still there"
-    assert lock.holder() is None, "which does not count"
-    lock.take()
-    assert json.loads(lock.path.read_text())["pid"] == os.getpid()
-    lock.release()
-
-
-def test_who_holds_it(tmp_path: Path) -> None:
-    lock = Lock(tmp_path / "lock")
-    assert lock.holder() is None
-    lock.take()
-    told = {"pid": os.getpid(), "host": socket.gethostname()}
-    assert Lock(tmp_path / "lock").holder() == told | {"running": []}
-    lock.note(["a/b/000", "a/b/001"])
-    assert Lock(tmp_path / "lock").holder() == told | {"running": ["a/b/000", "a/b/001"]}
-    lock.path.write_text("[]")
-    assert Lock(tmp_path / "lock").holder() == {}
-    with pytest.raises(DirectoryInUseError, match=r"in use by another spanrl run\. Wait"):
-        Lock(tmp_path / "lock").take()
-    lock.release()
-    assert lock.holder() is None
-    assert lock.path.read_bytes() == b""
-
-
-def test_a_look_does_not_take_the_lock(tmp_path: Path) -> None:
-    lock = Lock(tmp_path / "lock")
-    lock.path.touch()
-    assert lock.holder() is None
-    lock.take()
-    lock.release()
-
-
-def test_a_look_that_coincides_is_waited_for(tmp_path: Path) -> None:
-    """A process that holds the lock for a moment, as spanrl status does, keeps no driver out."""
-    code = HOLDER.replace("time.sleep(60)", "time.sleep(0.15)")
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "lock")], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        lock = Lock(tmp_path / "lock")
-        lock.take()
-        lock.release()
 
 
 # --- opening --------------------------------------------------------------------------------------------------------
@@ -274,6 +183,109 @@ def test_a_spec_file_that_is_damaged(store: Store) -> None:
     store.close()
     (store.dir / "spec.toml").write_text(f"{tiny_spec().to_toml()}[[agent")
     with pytest.raises(OptionError, match=r"spec\.toml: not TOML"):
+        Store(store.dir).open(tiny_spec())
+
+
+# --- the spec ---------------------------------------------------------------------------------------------------------
+
+
+def edit(store: Store, old: str, new: str) -> None:
+    path = store.dir / "spec.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"0:2"', '"0:1"'), ('"0:2"', '"0:3"'), ("horizon = 2000", "horizon = 1000"), ("points = 10", "points = 20"),
+     ('id = "ucrl"', 'id = "ucrl2"'), ('"tiny"', '"other"')],
+)  # fmt: skip
+def test_a_spec_that_was_edited_is_noticed(store: Store, old: str, new: str) -> None:
+    adopted(store, first_cell())
+    store.close()
+    edit(store, old, new)
+    for use in (lambda: Store(store.dir).check(tiny_spec()), lambda: load_results(store.dir)):
+        with pytest.raises(
+            OptionError, match=r"spec\.toml: it was changed after spanrl run wrote it; labels alone may"
+        ):
+            use()
+
+
+def test_labels_may_be_edited(store: Store) -> None:
+    store.close()
+    edit(store, 'label = "SCAL"', 'label = "Mine"')
+    assert load_results(store.dir).agents[0].label == "Mine"
+
+
+def test_a_spec_without_a_seal_is_taken(store: Store) -> None:
+    """Earlier versions wrote none."""
+    store.close()
+    path = store.dir / "spec.toml"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "sealed" not in line))
+    store.open(tiny_spec())
+    assert path.read_text() == "".join(lines)
+
+
+def test_a_lost_spec_is_restored_by_the_same_command(store: Store) -> None:
+    adopted(store, first_cell())
+    store.close()
+    before = tree(store.dir)
+    (store.dir / "spec.toml").unlink()
+    with pytest.raises(
+        RunFileError, match=r"It has lost its spec\.toml: spanrl run with the original spec and this --out"
+    ):
+        load_results(store.dir)
+    store.open(tiny_spec())
+    store.close()
+    assert tree(store.dir) == before
+    assert len(load_results(store.dir).missing) == 7
+
+
+def test_cells_that_say_nothing_of_use_do_not_stand_for_a_spec(store: Store) -> None:
+    folder = adopted(store, first_cell())
+    store.close()
+    (store.dir / "spec.toml").unlink()
+    reseal(folder, lambda content: content["spec"].update(seed="0"))
+    with pytest.raises(OptionError, match="is no experiment of ours and not an empty folder"):
+        Store(store.dir).open(tiny_spec())
+
+
+def test_a_lost_spec_is_restored_from_a_checkpoint_alone(store: Store) -> None:
+    store.write_checkpoint(first_cell().folder, pack({"t": 1}))
+    store.close()
+    (store.dir / "spec.toml").unlink()
+    store.open(tiny_spec())
+    assert load_spec(store.dir / "spec.toml") == tiny_spec()
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"points": 20}, "points: 10 there, 20 here"),
+        ({"horizon": 1000}, "horizon: 2000 there, only 1000 here"),
+        ({"seeds": [1]}, "seeds missing here: 0"),
+        ({"env": tiny()["env"][1:]}, r"envs missing here: three-state\[delta=0.01\]"),
+        ({"agent": tiny()["agent"][1:]}, r"agents missing here: scal\[span_bound=2\]"),
+    ],
+)
+def test_a_lost_spec_is_not_replaced_by_another(store: Store, other: dict[str, Any], words: str) -> None:
+    adopted(store, first_cell())
+    store.close()
+    (store.dir / "spec.toml").unlink()
+    before = tree(store.dir)
+    with pytest.raises(OptionError, match=rf"holds another experiment: {words}\."):
+        Store(store.dir).open(tiny_spec(**other))
+    assert tree(store.dir) == before
+
+
+def test_a_folder_with_more_than_cells_has_not_lost_a_spec(store: Store) -> None:
+    adopted(store, first_cell())
+    store.close()
+    (store.dir / "spec.toml").unlink()
+    (store.dir / "thesis.tex").touch()
+    with pytest.raises(OptionError, match="is no experiment of ours and not an empty folder"):
         Store(store.dir).open(tiny_spec())
 
 

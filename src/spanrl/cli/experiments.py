@@ -68,12 +68,16 @@ def run(
     checkpoint_every: Annotated[
         str, typer.Option(metavar="SECONDS", help="Time between two checkpoints of a cell.")
     ] = "30",
+    cell_timeout: Annotated[
+        str, typer.Option(metavar="SECONDS", help="End a cell that takes longer on the clock; it counts as failed.")
+    ] = "",
 ) -> None:
     """Run an experiment: environments × agents × seeds. The same command goes on after a kill; nothing is lost or computed twice."""
     from spanrl.experiments.run import drive
     from spanrl.experiments.spec import read_spec
 
     seconds = to_number("run", "--checkpoint-every", checkpoint_every)
+    limit = to_number("run", "--cell-timeout", cell_timeout) if cell_timeout else None
     count = to_whole("run", "--workers", workers, least=1) if workers else None
     if ray and workers:
         raise OptionError("run: --workers is for this machine, --ray for a cluster. Give one of them.")
@@ -90,6 +94,7 @@ def run(
         only=only or [],
         retry_failed=retry_failed,
         checkpoint_every=seconds,
+        cell_timeout=limit,
         show=not Settings.quiet,
     )
     _finish(outcome, out)
@@ -167,10 +172,13 @@ def _dry_run(spec: Spec, out: str, workers: int | None, only: list[str], retry_f
 
 def status(directory: Directory, as_json: Json = False) -> None:
     """Show how far an experiment is, whether it runs or not."""
+    from spanrl.experiments.lost import REMEDY, SPEC_FILE, has_lost_its_spec
     from spanrl.experiments.spec import load_spec
-    from spanrl.experiments.store import SPEC_FILE, Store
+    from spanrl.experiments.store import Store
 
     store = Store(directory)
+    if has_lost_its_spec(store.dir):
+        raise OptionError(f"status: {directory} cannot be read. {REMEDY}.")
     if not (store.dir / SPEC_FILE).is_file():
         raise OptionError(
             f"status: {directory} is no experiment, it has no {SPEC_FILE}. Give the directory of spanrl run."

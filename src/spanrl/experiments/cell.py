@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import lru_cache
 from time import monotonic, perf_counter
@@ -10,7 +11,8 @@ from typing import Any, Protocol
 from spanrl.agents.registry import make_agent
 from spanrl.errors import RunFileError
 from spanrl.experiments.engine import Job
-from spanrl.experiments.plugins import plugin_digests
+from spanrl.experiments.entry import MODEL
+from spanrl.experiments.plugins import are_unchanged, plugin_digests
 from spanrl.kernels.cache import source_digest
 from spanrl.learning.files import computed_with
 from spanrl.learning.learn import optimal_gain
@@ -47,8 +49,20 @@ class Listener(Protocol):
 def compute(
     job: Job, checkpoint: bytes | None, listener: Listener, *, tell_every: float, keep_every: float
 ) -> tuple[dict[str, bytes], bytes | None]:
-    """Compute a cell and tell of it on the way, every so many seconds; return its files and its final checkpoint."""
-    computation = _begin(job, checkpoint, listener)
+    """Compute a cell and tell of it on the way, every so many seconds; return its files and its final checkpoint.
+
+    A copy of this process that a plugin has forked does not get out of here: one process tells the driver and writes files.
+    """
+    original = _Original(listener)
+    try:
+        return _compute(_begin(job, checkpoint, original), original, tell_every, keep_every)
+    finally:
+        original.end_copy()
+
+
+def _compute(
+    computation: Computation, listener: Listener, tell_every: float, keep_every: float
+) -> tuple[dict[str, bytes], bytes | None]:
     listener.moved(computation.t, resumed=computation.t > 0)
     kept = told = monotonic()
 
@@ -68,6 +82,33 @@ def compute(
 
     files = computation.run(look)
     return files, computation.checkpoint()
+
+
+class _Original:
+    """The listener, as the process has it in which the cell began; a forked copy of that process ends when it turns to it."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener, self._pid = listener, os.getpid()
+
+    def end_copy(self) -> None:
+        if os.getpid() != self._pid:
+            os._exit(0)
+
+    def moved(self, t: int, resumed: bool = False) -> None:
+        self.end_copy()
+        self._listener.moved(t, resumed)
+
+    def keep(self, checkpoint: bytes) -> None:
+        self.end_copy()
+        self._listener.keep(checkpoint)
+
+    def say(self, line: str) -> None:
+        self.end_copy()
+        self._listener.say(line)
+
+    def wants_stop(self) -> bool:
+        self.end_copy()
+        return self._listener.wants_stop()
 
 
 def _begin(job: Job, checkpoint: bytes | None, listener: Listener) -> Computation:
@@ -94,7 +135,8 @@ class Computation:
         """Make the world and the learner; go on from the checkpoint where it fits."""
         self.job, self.note = job, ""
         self.resumed_at: list[int] = []
-        self._world, self._gain = _world(job.env)
+        self._plugins: dict[str, str] = {}  # modules that the checkpoint had imported; perhaps this process has not yet
+        self._world, self._gain = _world(job.env, job.sha256)
         self._session = self._fresh()
         if checkpoint is not None:
             self._resume(checkpoint)
@@ -109,6 +151,8 @@ class Computation:
         self._session.run(self._gain, lambda t: look(t, self.checkpoint))
         run = self._session.result(interrupted=False)
         run.meta["resumed_at"] = self.resumed_at
+        if self.job.sha256:
+            run.meta[MODEL] = self.job.sha256
         return run.to_files()
 
     def spent(self) -> tuple[int, float]:
@@ -131,7 +175,9 @@ class Computation:
         """Return the exact state; None where the agent cannot be written down, and the cell would begin anew."""
         if not self._session.is_resumable:
             return None
-        return pack(self._session.state() | {"versions": _versions(), "resumed_at": self.resumed_at})
+        plugins = self._plugins | plugin_digests()
+        about = {"versions": _versions(), "plugins": plugins, MODEL: self.job.sha256}
+        return pack(self._session.state() | about | {"resumed_at": self.resumed_at})
 
     def _fresh(self) -> Session:
         job = self.job
@@ -142,8 +188,10 @@ class Computation:
         """Go on from a checkpoint; a damaged one raises, one that does not fit is noted and left."""
         state = unpack(data)
         given = StateReader(state)
-        if not given.holds("versions", _versions()):
+        if not given.holds("versions", _versions()) or not are_unchanged(state.get("plugins", {})):
             self.note = "checkpoints were written with other versions of spanrl, its plugins, numpy or numba, so cells begin anew"
+        elif state.get(MODEL, "") != self.job.sha256:
+            self.note = "checkpoints are of another model file, so cells begin anew"
         elif given.flag("horizon_was_read") and not given.holds("horizon", self.job.horizon):
             self.note = "the agent reads the horizon, which is another now, so cells are computed anew"
         elif self._session.is_resumable:
@@ -157,12 +205,13 @@ class Computation:
                 ) from error
             t = given.integer("t")
             self.resumed_at = [*given.integers("resumed_at", t), t]
+            self._plugins = state.get("plugins", {})
 
 
 @lru_cache(maxsize=16)
-def _world(env: str) -> tuple[TableWorld, float | None]:
-    """Return an environment with its optimal gain; cells share it."""
-    world = as_world(env)
+def _world(env: str, sha256: str) -> tuple[TableWorld, float | None]:
+    """Return an environment with its optimal gain; cells share it. A model file must have the digest that the driver saw."""
+    world = as_world(env, sha256=sha256 or None)
     assert isinstance(world, TableWorld)
     return world, optimal_gain(world.mdp)
 
@@ -171,7 +220,4 @@ def _world(env: str) -> tuple[TableWorld, float | None]:
 def _versions() -> dict[str, Any]:
     """Return what the bits depend on."""
     made = computed_with()
-    return {name: made[name] for name in ("spanrl", "numpy", "numba")} | {
-        "sources": source_digest(),
-        **plugin_digests(),
-    }
+    return {name: made[name] for name in ("spanrl", "numpy", "numba")} | {"sources": source_digest()}

@@ -84,13 +84,16 @@ class Driver:
         self._tally.note = "looking at what is there …"
         for cell in self._cells:
             self._display.update(self._tally)
-            if self._is_finished(cell):
-                self._outcome.finished += 1
-            elif self._store.failure(cell.folder).exists() and not retry_failed:
-                self._outcome.failed[cell.id] = self._store.reason(cell.folder)
-            else:
-                begun += self._store.checkpoint(cell.folder).exists()
-                self._queue.append(job_of(cell, self._spec))
+            try:
+                if self._is_finished(cell):
+                    self._outcome.finished += 1
+                elif self._store.failure(cell.folder).exists() and not retry_failed:
+                    self._outcome.failed[cell.id] = self._store.reason(cell.folder)
+                else:
+                    begun += self._store.checkpoint(cell.folder).exists()
+                    self._queue.append(job_of(cell, self._spec))
+            except OSError as error:
+                self._refuse(job_of(cell, self._spec), error)
             if self._stopping:
                 return
         self._tally.note = ""
@@ -113,10 +116,15 @@ class Driver:
             return False
 
     def _start(self, job: Job) -> None:
+        try:
+            checkpoint = self._checkpoint(job)
+        except OSError as error:
+            self._refuse(job, error)
+            return
         self._running[job.id] = job
         self._tally.running[job.id] = (0, job.horizon)
         self._store.lock.note(self._running)
-        self._engine.start(job, self._checkpoint(job))
+        self._engine.start(job, checkpoint)
 
     def _checkpoint(self, job: Job) -> Path | None:
         """Return the checkpoint of a cell where there is a good one; a damaged one is named and set aside."""
@@ -182,7 +190,8 @@ class Driver:
         try:
             self._store.write_checkpoint(job.folder, checkpoint)
         except OSError as error:
-            self._handle(Said(f"checkpoints cannot be written ({error.strerror or error})."))
+            which = "checkpoints" if is_full(error) else f"the checkpoint {self._store.checkpoint(job.folder)}"
+            self._handle(Said(f"{which} cannot be written ({error.strerror or error})."))
 
     def _fail(self, job: Job, reason: str, text: str) -> None:
         self._outcome.failed[job.id] = reason
@@ -192,6 +201,12 @@ class Driver:
             self._store.write(f"failed/{job.folder}.txt", content.encode())
         except OSError as error:
             self._handle(Said(f"the reasons of failures cannot be written ({error.strerror or error})."))
+
+    def _refuse(self, job: Job, error: OSError) -> None:
+        """Let a cell fail whose files are not ours to read or move."""
+        path = error.filename or self._store.checkpoint(job.folder)
+        why = f"{path} cannot be used ({error.strerror or error}). Put it right or remove it, then use --retry-failed"
+        self._fail(job, why, "")
 
     def _hold(self) -> None:
         """Begin no further cells: their results could not be written."""
@@ -254,4 +269,4 @@ class Driver:
 def job_of(cell: Cell, spec: Spec) -> Job:
     """Return the cell as a job."""
     env = cell.env.model or cell.env.id
-    return Job(cell.id, cell.folder, env, cell.agent.id, cell.seed, spec.horizon, spec.points)
+    return Job(cell.id, cell.folder, env, cell.agent.id, cell.seed, spec.horizon, spec.points, cell.env.sha256)

@@ -22,6 +22,7 @@ class Job(NamedTuple):
     seed: int
     horizon: int
     points: int
+    sha256: str = ""  # of the model file
 
 
 class Moved(NamedTuple):
@@ -72,6 +73,15 @@ class Said(NamedTuple):
     """A worker has something to tell."""
 
     line: str
+
+
+def overdue(cell: str, limit: float, text: str = "") -> Failed:
+    """Return the failure of a cell that took longer than the ``limit`` in seconds."""
+    reason = (
+        f"it was not finished after {limit:g} seconds (--cell-timeout), so it was ended. "
+        "--retry-failed with a longer limit resumes it from its last checkpoint"
+    )
+    return Failed(cell, reason, text)
 
 
 def is_full(error: BaseException) -> bool:

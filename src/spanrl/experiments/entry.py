@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from spanrl.errors import OptionError
+from spanrl.errors import OptionError, RunFileError
 from spanrl.experiments.fields import shown
 
 _TO_FOLDER = str.maketrans({"[": "--", ",": "--", "=": "-", "]": None})
 _LONGEST_FOLDER = 200
+
+
+MODEL = "model_sha256"
+"""Where checkpoints and the meta.json of cells (under "run") keep the digest of their model file."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,15 @@ class Entry:
         if self.label != self.id:
             out["label"] = self.label
         return out | ({"sha256": self.sha256} if self.model else {})
+
+
+def check_model(env: Entry, content: Mapping[str, Any], where: Path) -> None:
+    """Raise a RunFileError where a cell, by the ``content`` of its meta.json, was computed with another model file than that of ``env``."""
+    found = content["run"].get(MODEL, env.sha256)  # cells of spanrl before 0.3 do not say
+    if found != env.sha256:
+        raise RunFileError(
+            f"load: {where} was computed with another model file (its SHA-256 is {str(found)[:12]}…, not {env.sha256[:12]}…). Compute it."
+        )
 
 
 def check_entries(who: str, key: str, entries: Sequence[Entry]) -> tuple[Entry, ...]:

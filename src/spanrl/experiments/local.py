@@ -1,7 +1,8 @@
 """The local engine: worker processes on this machine, each a fresh Python that computes one cell after another.
 
 They are started as ``python -m spanrl.experiments.worker`` and speak JSON over pipes, so nothing is pickled and the caller's script is not
-imported again. The first one compiles the kernels where that has not been done; the others start afterwards.
+imported again. The first one compiles the kernels where that has not been done; the others start afterwards. A worker in which a cell has
+failed is ended: whatever a plugin has left there (limits, threads, a changed global) would be the next cell's.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import queue
 from collections.abc import Sequence
 from contextlib import suppress
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from spanrl.experiments.engine import Event, Failed, Finished, Job, Lost, Moved, Said, Stopped
+from spanrl.experiments.engine import Event, Failed, Finished, Job, Lost, Moved, Said, Stopped, overdue
 from spanrl.experiments.process import Process
 from spanrl.kernels.cache import cache_dir, is_compiled
 
@@ -30,15 +33,16 @@ class LocalEngine:
         plugins: Sequence[str],
         folders: Sequence[str],
         checkpoint_every: float,
+        cell_timeout: float | None = None,
     ) -> None:
         """Start nothing yet."""
-        self._most = workers
+        self._most, self._limit = workers, cell_timeout
         self._settings = {
             "do": "set", "dir": str(dir), "plugins": list(plugins), "folders": list(folders), "checkpoint_every": checkpoint_every,
         }  # fmt: skip
         self._inbox: queue.SimpleQueue[tuple[Process, dict[str, Any] | None]] = queue.SimpleQueue()
         self._idle: list[Process] = []
-        self._busy: dict[str, Process] = {}
+        self._busy: dict[str, tuple[Process, float]] = {}  # by cell: its worker, and when that got it
         self._due: list[Event] = []
         self._compiler: Process | None = None
         self._compiled = cache_dir() is None or is_compiled("run")
@@ -56,7 +60,7 @@ class LocalEngine:
             self._most = max(1, len(self._busy))  # the system allows no more processes
             self._due.append(Lost(job.id, f"no worker process could be started ({error.strerror or error})"))
             return
-        self._busy[job.id] = process
+        self._busy[job.id] = process, monotonic()
         process.send({"do": "cell", "job": job._asdict()})
 
     def events(self, timeout: float) -> Sequence[Event]:
@@ -71,16 +75,17 @@ class LocalEngine:
             found += self._take(*self._inbox.get(timeout=timeout))
             while True:
                 found += self._take(*self._inbox.get_nowait())
-        return found
+        return found + self._end_overdue()
 
     def stop(self) -> None:
         """Ask every worker to write its checkpoint and stop."""
-        for process in self._busy.values():
+        for process, _ in self._busy.values():
             process.send({"do": "stop"})
 
     def close(self) -> None:
         """Kill what is left; workers hold nothing that could be lost."""
-        for process in (*self._idle, *self._busy.values(), *([self._compiler] if self._compiler else [])):
+        busy = [process for process, _ in self._busy.values()]
+        for process in (*self._idle, *busy, *([self._compiler] if self._compiler else [])):
             process.end()
         self._idle, self._busy, self._compiler = [], {}, None
 
@@ -96,10 +101,31 @@ class LocalEngine:
             return [Said(**message)]
         if kind == "moved":
             return [Moved(**message)]
-        self._idle.append(self._busy.pop(message["id"]))
-        if kind == "finished":
-            return [Finished(message["id"], Path(message["folder"]))]
-        return [Failed(**message) if kind == "failed" else Stopped(**message)]
+        return self._end_of_cell(process, kind, message)
+
+    def _end_of_cell(self, process: Process, kind: str, message: dict[str, Any]) -> list[Event]:
+        if not self._is_at(process, message["id"]):
+            return []  # it was given up meanwhile
+        del self._busy[message["id"]]
+        if kind == "failed":
+            process.end()
+            return [Failed(**message)]
+        self._idle.append(process)
+        return [Finished(message["id"], Path(message["folder"])) if kind == "finished" else Stopped(**message)]
+
+    def _end_overdue(self) -> list[Event]:
+        """End the workers of cells that take too long."""
+        limit = inf if self._limit is None else self._limit
+        late = [job for job, (_, begun) in self._busy.items() if monotonic() - begun > limit]
+        out: list[Event] = []
+        for job in late:
+            process, _ = self._busy.pop(job)
+            process.end()
+            out.append(overdue(job, limit, process.last_lines))
+        return out
+
+    def _is_at(self, process: Process, job: str) -> bool:
+        return job in self._busy and self._busy[job][0] is process
 
     def _lost(self, process: Process) -> list[Event]:
         """Tell which cell a worker that has gone was at, if any."""
@@ -109,7 +135,7 @@ class LocalEngine:
             return [Said(f"compiling failed: {why.partition(chr(10))[0].rstrip('.')}.")]
         if process in self._idle:
             self._idle.remove(process)
-        lost = [job for job, one in self._busy.items() if one is process]
+        lost = [job for job in self._busy if self._is_at(process, job)]
         for job in lost:
             del self._busy[job]
         return [Lost(job, why) for job in lost]

@@ -1,4 +1,7 @@
-"""One driver a directory: a lock that the system gives back when its holder ends, however it ends."""
+"""One driver per directory: a lock that the system gives back when its holder ends, however it ends.
+
+The file is opened where it lies, never through a symbolic link, and written to only if it is empty or holds what a driver has noted.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import errno
 import json
 import os
 import socket
+import stat
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from spanrl.errors import DirectoryInUseError
+from spanrl.errors import DirectoryInUseError, OptionError
 
 if os.name == "posix":
     import fcntl
@@ -28,6 +32,10 @@ else:
 
 
 _TRIES = 4
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(
+    os, "O_NONBLOCK", 0
+)  # the latter for a pipe, which would be waited for
+_BEGINNING = b'{"pid": '
 _TAKEN = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 
@@ -40,8 +48,8 @@ class Lock:
         self._handle = -1
 
     def take(self) -> None:
-        """Take the lock, or raise a DirectoryInUseError that says who has it."""
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        """Take the lock, or raise a DirectoryInUseError that says who has it, or an OptionError where the file is not ours."""
+        handle = self._open()
         for patience in reversed(range(_TRIES)):
             try:
                 _try_lock(handle)
@@ -50,15 +58,30 @@ class Lock:
                 if patience and error.errno in _TAKEN:  # perhaps only a look of spanrl status
                     time.sleep(0.1)
                     continue
+                named = _named(handle)
                 os.close(handle)
                 if error.errno not in _TAKEN:
                     raise
                 raise DirectoryInUseError(
-                    f"{self._who}: {self.path.parent} is in use by another spanrl {self._who}{self._named()}. "
+                    f"{self._who}: {self.path.parent} is in use by another spanrl {self._who}{named}. "
                     "Wait for it, stop it, or give another --out."
                 ) from None
+        if not _is_ours(handle):
+            os.close(handle)
+            raise self._foreign("something else than a lock of ours")
         self._handle = handle
         self.note([])
+
+    def _open(self) -> int:
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o644)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise self._foreign("a symbolic link, which is not followed") from None
+            raise
+
+    def _foreign(self, what: str) -> OptionError:
+        return OptionError(f"{self._who}: {self.path} is {what}. Move it away, or give another --out.")
 
     def note(self, running: Iterable[str]) -> None:
         """Write down who holds the lock and which cells are under way, for whoever looks."""
@@ -78,25 +101,34 @@ class Lock:
     def holder(self) -> dict[str, Any] | None:
         """Return what the driver that holds the lock has noted, {} where it does not tell, None where nobody holds it."""
         try:
-            handle = os.open(self.path, os.O_RDONLY)
+            handle = os.open(self.path, os.O_RDONLY | _NO_LINK)
         except OSError:
             return None
         try:
             _try_lock(handle)
         except OSError as error:
-            return self._read() if error.errno in _TAKEN else None
+            return _read(handle) if error.errno in _TAKEN else None
         else:
             return None
         finally:
             os.close(handle)
 
-    def _named(self) -> str:
-        told = self._read()
-        return f" (process {told['pid']} on {told['host']})" if told else ""
 
-    def _read(self) -> dict[str, Any]:
-        try:
-            told = json.loads(self.path.read_text())
-        except (OSError, ValueError):
-            return {}
-        return told if isinstance(told, dict) and {"pid", "host"} <= told.keys() else {}
+def _is_ours(handle: int) -> bool:
+    """Tell whether a file is empty or holds what a driver has noted, perhaps cut when that was killed."""
+    beginning = os.pread(handle, len(_BEGINNING), 0) if stat.S_ISREG(os.fstat(handle).st_mode) else b"no file"
+    return _BEGINNING.startswith(beginning)
+
+
+def _named(handle: int) -> str:
+    told = _read(handle)
+    return f" (process {told['pid']} on {told['host']})" if told else ""
+
+
+def _read(handle: int) -> dict[str, Any]:
+    """Return what the holder has noted; nothing where that cannot be read."""
+    try:
+        told = json.loads(os.pread(handle, os.fstat(handle).st_size, 0))
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) and {"pid", "host"} <= told.keys() else {}

@@ -24,7 +24,7 @@ from typing import Any
 
 from spanrl.errors import OptionError, missing_extra
 from spanrl.experiments.cell import compute
-from spanrl.experiments.engine import Event, Failed, Finished, Job, Kept, Lost, Moved, Said, Stopped
+from spanrl.experiments.engine import Event, Failed, Finished, Job, Kept, Lost, Moved, Said, Stopped, overdue
 from spanrl.experiments.plugins import import_plugins
 from spanrl.experiments.worker import compile_all, one_line
 from spanrl.kernels.cache import cache_dir, is_compiled
@@ -43,7 +43,10 @@ Message = dict[str, Any]
 class RayEngine:
     """As many cells at a time as the cluster has processors; nodes may come and go."""
 
-    def __init__(self, address: str, plugins: Sequence[str], folders: Sequence[str], checkpoint_every: float) -> None:
+    def __init__(
+        self, address: str, plugins: Sequence[str], folders: Sequence[str], checkpoint_every: float,
+        cell_timeout: float | None = None,
+    ) -> None:  # fmt: skip
         """Connect to the cluster; where this process is connected already, that connection is used, and kept."""
         self._ray = _import_ray()
         self._connected_here = not self._ray.is_initialized()
@@ -52,8 +55,9 @@ class RayEngine:
         self._settings = {
             "plugins": list(plugins), "folders": list(folders), "checkpoint_every": checkpoint_every, "versions": computed_with(),
         }  # fmt: skip
-        self._task = self._ray.remote(num_returns="streaming", max_retries=0, num_cpus=1)(cell_task)
+        self._task = self._ray.remote(num_returns="streaming", max_retries=0, num_cpus=1)(_disposable_task)
         self._streams: dict[Any, str] = {}  # each with the id of its cell
+        self._limit, self._begun = cell_timeout, dict[str, float]()  # when the first message of a cell came
         self._due: list[Event] = []
         self._cpus, self._counted = 1, -inf
 
@@ -84,7 +88,7 @@ class RayEngine:
         ready, _ = self._ray.wait(streams, timeout=0 if found else timeout)
         if ready:
             ready, _ = self._ray.wait(streams, num_returns=len(streams), timeout=0)
-        return found + [self._take(stream) for stream in ready]
+        return found + [self._take(stream) for stream in ready] + self._end_overdue()
 
     def stop(self) -> None:
         """Cancel every cell under way; each goes on later from the last checkpoint it sent, and what came after that is redone."""
@@ -98,10 +102,23 @@ class RayEngine:
             self._ray.shutdown()
 
     def _cancel(self) -> None:
-        for stream in self._streams:
-            with suppress(self._ray.exceptions.RayError):
-                self._ray.cancel(stream, force=True)
-        self._streams.clear()
+        for stream in list(self._streams):
+            self._end(stream)
+
+    def _end(self, stream: Any) -> None:
+        """Kill the worker of a cell, whose messages are not awaited any more."""
+        self._begun.pop(self._streams.pop(stream), None)
+        with suppress(self._ray.exceptions.RayError):
+            self._ray.cancel(stream, force=True)
+
+    def _end_overdue(self) -> list[Event]:
+        """End the cells that take too long, counted from when they began: on a busy cluster they wait."""
+        limit, now = inf if self._limit is None else self._limit, monotonic()
+        late = [stream for stream, cell in self._streams.items() if now - self._begun.get(cell, now) > limit]
+        cells = [self._streams[stream] for stream in late]
+        for stream in late:
+            self._end(stream)
+        return [overdue(cell, limit) for cell in cells]
 
     def _take(self, stream: Any) -> Event:
         """Return the next message of a cell as an event, or tell how its stream broke."""
@@ -109,6 +126,7 @@ class RayEngine:
         failures = self._ray.exceptions
         try:
             event = _event(cell, self._ray.get(next(stream), timeout=_PATIENCE))
+            self._begun.setdefault(cell, monotonic())
         except StopIteration:
             event = Lost(cell, "its task ended without a result.")
         except failures.RayError as error:
@@ -116,8 +134,10 @@ class RayEngine:
                 event = Failed(cell, one_line(error.cause), str(error))
             else:
                 event = Lost(cell, f"its node or worker was lost ({type(error).__name__}).\n{error}")
-        if isinstance(event, (Finished, Failed, Lost)):
-            del self._streams[stream]
+        if isinstance(event, (Finished, Lost)):
+            self._begun.pop(self._streams.pop(stream), None)
+        elif isinstance(event, Failed):
+            self._end(stream)
         return event
 
 
@@ -127,6 +147,16 @@ def _event(cell: str, message: Message) -> Event:
         return Said(**message)
     kinds: dict[str, Callable[..., Event]] = {"moved": Moved, "kept": Kept, "finished": Finished, "failed": Failed}
     return kinds[kind](cell, **message)
+
+
+def _disposable_task(job: dict[str, Any], checkpoint: bytes | None, settings: dict[str, Any]) -> Iterator[Message]:
+    """Say that the cell begins, then compute it; after a failure wait to be ended: no other cell shall meet what it has left."""
+    yield {"event": "moved", "t": 0}
+    for message in cell_task(job, checkpoint, settings):
+        yield message
+        if message["event"] == "failed":
+            sleep(_PATIENCE)
+            os._exit(1)
 
 
 def cell_task(job: dict[str, Any], checkpoint: bytes | None, settings: dict[str, Any]) -> Iterator[Message]:

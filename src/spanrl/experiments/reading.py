@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 
 from spanrl import tables
 from spanrl.errors import RunFileError
-from spanrl.experiments.spec import Cell, Entry, load_spec
+from spanrl.experiments.entry import Entry, check_model
+from spanrl.experiments.lost import REMEDY, SPEC_FILE, has_lost_its_spec
+from spanrl.experiments.spec import Cell, load_spec
 from spanrl.experiments.statistics import Floats
 from spanrl.learning.files import CURVE, CURVE_FILE, META_FILE, check_columns, read_meta
 
 VALUES = tuple(name for name in CURVE if name != "t")
 """What is measured along a run: reward, regret, pseudo_regret, span, n_episodes."""
 
-_REMEDY = "Run the experiment again to recompute it."
+_RECOMPUTE = "Run the experiment again to recompute it."
 
 
 class Finished(NamedTuple):
@@ -47,11 +49,13 @@ class Group(NamedTuple):
 
 def read_cells(root: Path) -> dict[str, Any]:
     """Return the fields of ``Results``: what is finished, failed and missing in the directory of an experiment."""
-    if not (root / "spec.toml").is_file():
+    if has_lost_its_spec(root):
+        raise RunFileError(f"load_results: {root} cannot be read. {REMEDY}.")
+    if not (root / SPEC_FILE).is_file():
         raise RunFileError(
             f"load_results: {root} is no experiment (it has no spec.toml). Give the folder that was --out of spanrl run."
         )
-    spec = load_spec(root / "spec.toml")
+    spec = load_spec(root / SPEC_FILE)
     groups: dict[tuple[str, str], Group] = {}
     versions: dict[str, set[str]] = {}
     failed, missing = {}, []
@@ -82,6 +86,7 @@ def _read_finished(folder: Path, cell: Cell) -> tuple[Finished, dict[str, str | 
         content = read_meta(path)
         if content["id"] != cell.id:
             raise RunFileError(f"load_results: {path} is of the cell {content['id']}, not {cell.id}. Compute it.")
+        check_model(cell.env, content, path)
         gain = content["run"]["gain"]
         found = Finished(
             cell,
@@ -94,7 +99,7 @@ def _read_finished(folder: Path, cell: Cell) -> tuple[Finished, dict[str, str | 
     except RunFileError as error:
         raise _recompute(error) from None
     except KeyError as error:
-        raise RunFileError(f"load_results: {path} does not describe a cell ({error}). {_REMEDY}") from None
+        raise RunFileError(f"load_results: {path} does not describe a cell ({error}). {_RECOMPUTE}") from None
 
 
 def read_curve(folder: Path, sha256: str, horizon: int) -> Curve:
@@ -113,4 +118,4 @@ def read_curve(folder: Path, sha256: str, horizon: int) -> Curve:
 
 def _recompute(error: RunFileError) -> RunFileError:
     """Return ``error`` with the remedy of an experiment in place of that of a single run, its last sentence."""
-    return RunFileError(f"{str(error).rpartition('. ')[0]}. {_REMEDY}")
+    return RunFileError(f"{str(error).rpartition('. ')[0]}. {_RECOMPUTE}")

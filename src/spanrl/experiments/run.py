@@ -38,6 +38,7 @@ def run_experiment(
     engine: str = "local",
     workers: int | None = None,
     address: str | None = None,
+    cell_timeout: float | None = None,
 ) -> Results:
     """Compute all cells of an experiment that ``out`` does not hold yet; return the results of all.
 
@@ -47,11 +48,14 @@ def run_experiment(
         engine: "local" (processes on this machine) or "ray".
         workers: processes of the local engine; as many as there are processors where left out.
         address: of the Ray cluster, "auto" for the one this machine belongs to.
+        cell_timeout: seconds on the clock after which a cell is ended and counts as failed; no limit where left out.
 
     Failed cells do not stop the others; a CellsFailedError that carries the ``results`` of the others tells of them in the end. Ctrl-C
     raises KeyboardInterrupt once the cells under way have written their checkpoints.
     """
-    outcome = drive(read_spec(spec), out=out, engine=engine, workers=workers, address=address, show=True)
+    outcome = drive(
+        read_spec(spec), out=out, engine=engine, workers=workers, address=address, cell_timeout=cell_timeout, show=True
+    )
     if outcome.interrupted:
         raise KeyboardInterrupt
     results = load_results(out)
@@ -76,6 +80,7 @@ def drive(
     only: Sequence[str] = (),
     retry_failed: bool = False,
     checkpoint_every: float = CHECKPOINT_EVERY,
+    cell_timeout: float | None = None,
     show: bool = False,
 ) -> Outcome:
     """Compute the cells that are missing; tell what was done. Options that are wrong are refused before anything is touched."""
@@ -83,13 +88,14 @@ def drive(
     one_of("run", "engine", engine, ("local", "ray"))
     cells = select(spec.cells(), only)
     check_importable(spec)
-    if not (isinstance(checkpoint_every, (int, float)) and checkpoint_every > 0 and isfinite(checkpoint_every)):
-        raise OptionError(f"run: --checkpoint-every must be a number of seconds > 0; got {checkpoint_every!r}.")
+    check_seconds("--checkpoint-every", checkpoint_every)
+    if cell_timeout is not None:
+        check_seconds("--cell-timeout", cell_timeout)
     count = n_workers(workers, len(cells))
     store = Store(out)
     store.check(spec)
     with ExitStack() as stack:
-        chosen = _engine(engine, spec, store, count, address, checkpoint_every)
+        chosen = _engine(engine, spec, store, count, address, checkpoint_every, cell_timeout)
         stack.callback(chosen.close)
         store.open(spec)
         stack.callback(store.close)
@@ -99,12 +105,27 @@ def drive(
         return Driver(spec, store, chosen, shown, cells).run(retry_failed=retry_failed)
 
 
-def _engine(name: str, spec: Spec, store: Store, workers: int, address: str | None, every: float) -> Engine:
+def _engine(
+    name: str, spec: Spec, store: Store, workers: int, address: str | None, every: float, limit: float | None
+) -> Engine:
     if name == "ray":
         from spanrl.experiments.on_ray import RayEngine
 
-        return RayEngine(address or "auto", spec.plugins, spec.folders, every)
-    return LocalEngine(store.dir, workers=workers, plugins=spec.plugins, folders=spec.folders, checkpoint_every=every)
+        return RayEngine(address or "auto", spec.plugins, spec.folders, every, limit)
+    return LocalEngine(
+        store.dir,
+        workers=workers,
+        plugins=spec.plugins,
+        folders=spec.folders,
+        checkpoint_every=every,
+        cell_timeout=limit,
+    )
+
+
+def check_seconds(option: str, value: Any) -> None:
+    """Refuse what is no length of time."""
+    if isinstance(value, bool) or not (isinstance(value, (int, float)) and value > 0 and isfinite(value)):
+        raise OptionError(f"run: {option} must be a number of seconds > 0; got {value!r}.")
 
 
 def check_importable(spec: Spec) -> None:

@@ -6,6 +6,8 @@ is made. What results is normalised, and written to the folder of the experiment
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ __all__ = ["Cell", "Entry", "Spec", "differences", "import_plugins", "list_exper
 
 HEADER = "# Written by spanrl run: the experiment of this directory, with every grid expanded."
 """The first line of a stored spec, by which we know our own."""
+
+_SEAL = "# Labels may be edited here, and the paths of models; all else is sealed by "
 
 _NAMED = 5
 
@@ -79,7 +83,14 @@ class Spec:
             "env": [entry.table() for entry in self.envs],
             "agent": [entry.table() for entry in self.agents],
         }
-        return f"{HEADER}\n{tomli_w.dumps(content)}"
+        return f"{HEADER}\n{_SEAL}{self.seal}\n{tomli_w.dumps(content)}"
+
+    @property
+    def seal(self) -> str:
+        """The SHA-256 of all that decides which cells there are and what they hold: neither labels nor paths do."""
+        envs, agents = ([[entry.id, entry.sha256] for entry in entries] for entries in (self.envs, self.agents))
+        content = [self.name, self.horizon, self.points, list(self.seeds), list(self.plugins), envs, agents]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def read_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
@@ -105,7 +116,15 @@ def load_spec(path: str | os.PathLike[str]) -> Spec:
     who = f"spec {os.fspath(path)}"
     fields = read_fields(who, parse_toml(Path(path)))
     envs, agents = load_entries(who, "env", fields.env), load_entries(who, "agent", fields.agent)
-    return _assembled(fields, read_seeds(who, fields.seeds), envs, agents, ())
+    spec = _assembled(fields, read_seeds(who, fields.seeds), envs, agents, ())
+    lines = Path(path).read_text("utf-8").splitlines()
+    seal = next((line.removeprefix(_SEAL) for line in lines if line.startswith(_SEAL)), spec.seal)  # none before 0.3
+    if seal != spec.seal:
+        raise OptionError(
+            f"{who}: it was changed after spanrl run wrote it; labels alone may be edited there. "
+            "Undo the change, or move the file away and give the original spec to spanrl run, with the same --out."
+        )
+    return spec
 
 
 def differences(old: Spec, new: Spec) -> list[str]:

@@ -2,7 +2,7 @@
 
 ::
 
-    DIR/spec.toml                       what is being computed, normalised
+    DIR/spec.toml                       what is being computed, normalised and sealed
     DIR/cells/<env>/<agent>/<seed>/     a finished cell: curve.parquet, episodes.parquet, meta.json
     DIR/checkpoints/<cell>.ckpt         the exact state of a cell, kept when it is finished, for a longer horizon
     DIR/failed/<cell>.txt               why a cell failed
@@ -25,13 +25,13 @@ from pathlib import Path
 
 from spanrl.errors import OptionError, RunFileError
 from spanrl.experiments.engine import is_full
+from spanrl.experiments.entry import check_model
 from spanrl.experiments.lock import Lock
+from spanrl.experiments.lost import SPEC_FILE, has_lost_its_spec, spec_of_cells
 from spanrl.experiments.spec import HEADER, Cell, Spec, differences, load_spec
 from spanrl.learning.files import META_FILE, read_meta, sync_folder, verify, write_files
 from spanrl.learning.snapshot import read_head
 from spanrl.tables import write_bytes
-
-SPEC_FILE = "spec.toml"
 
 
 class Store:
@@ -47,8 +47,8 @@ class Store:
     def check(self, spec: Spec) -> None:
         """Refuse a directory that is something else, or of a spec that ``spec`` does not go on with; nothing is touched."""
         self._check_place()
-        if self._has_spec():
-            self._check_spec(load_spec(self.dir / SPEC_FILE), spec)
+        there = load_spec(self.dir / SPEC_FILE) if self._has_spec() else spec_of_cells(self.dir, spec)
+        self._check_spec(there, spec)
 
     def open(self, spec: Spec) -> None:
         """Take the lock and make the directory that of ``spec``, or refuse and leave everything as it is."""
@@ -79,10 +79,10 @@ class Store:
                 states[cell.id] = "running"
             elif self._reaches(cell, spec.horizon):
                 states[cell.id] = "finished"
-            elif self.failure(cell.folder).exists():
+            elif os.path.exists(self.failure(cell.folder)):
                 states[cell.id] = "failed"
             else:
-                states[cell.id] = "begun" if self.checkpoint(cell.folder).exists() else "waiting"
+                states[cell.id] = "begun" if os.path.exists(self.checkpoint(cell.folder)) else "waiting"
         return states
 
     def reason(self, folder: str) -> str:
@@ -124,6 +124,7 @@ class Store:
         content = verify(folder)
         if content["id"] != cell.id:
             raise RunFileError(f"load: {folder} holds {content['id']}, not {cell.id}. Compute it.")
+        check_model(cell.env, content, folder)
         return int(content["spec"]["horizon"])
 
     def checkpoint_time(self, folder: str) -> int | None:
@@ -199,7 +200,8 @@ class Store:
 
     def _check_place(self) -> None:
         try:
-            occupied = self.dir.exists() and not self._has_spec() and _is_occupied(self.dir)
+            known = not self.dir.exists() or self._has_spec() or has_lost_its_spec(self.dir)
+            occupied = not known and _is_occupied(self.dir)
         except OSError as error:
             raise self._unusable(error) from None
         if occupied:

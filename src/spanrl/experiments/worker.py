@@ -53,6 +53,8 @@ class Worker:
                 self._cell(Job(**message["job"]))
 
     def _cell(self, job: Job) -> None:
+        self._job = job
+        self._ends.begin()
         try:
             folder = self._compute(job)
         except StopCell:
@@ -67,7 +69,6 @@ class Worker:
         if self._broken is not None:
             raise self._broken
         path = self._store.checkpoint(job.folder)
-        self._job = job
         checkpoint = path.read_bytes() if path.exists() else None
         files, state = compute(job, checkpoint, self, tell_every=_TELL_EVERY, keep_every=self._every)
         folder = self._store.write_temporary(files)
@@ -84,7 +85,8 @@ class Worker:
         try:
             self._store.write_checkpoint(self._job.folder, checkpoint, wait=wait)
         except OSError as error:
-            self.say(f"{self._job.id}: no checkpoint could be written ({error.strerror or error}).")
+            path = self._store.checkpoint(self._job.folder)
+            self.say(f"{self._job.id}: the checkpoint {path} could not be written ({error.strerror or error}).")
 
     def say(self, line: str) -> None:
         """Have the driver say it."""

@@ -181,12 +181,12 @@ def _discrete(who: str, what: str, space: Any) -> tuple[int, int]:
     return int(space.start), int(space.n)
 
 
-def as_world(env: Any) -> TableWorld | GymWorld:
-    """Return the world of a text, an ``Env``, an ``MDP``, a model file or a Gymnasium environment."""
+def as_world(env: Any, *, sha256: str | None = None) -> TableWorld | GymWorld:
+    """Return the world of a text, an ``Env``, an ``MDP``, a model file (with this digest) or a Gymnasium environment."""
     if isinstance(env, os.PathLike):
         env = os.fspath(env)
     if isinstance(env, str) and (env.endswith(".npz") or "/" in env or os.sep in env):
-        mdp = MDP.load(env)
+        mdp = MDP.load(env, sha256=sha256)
         return TableWorld(Env.from_mdp(mdp, info=EnvInfo(Path(env).stem, f"The model of {Path(env).name}.")))
     if isinstance(env, str):
         return TableWorld(make(env))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import secrets
 import zipfile
@@ -9,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 
@@ -55,12 +57,15 @@ def kind_of(path: Path) -> str:
         return _kind(path, data)
 
 
-def read(path: Path, kind: str, lengths: Mapping[str, str], optional: Sequence[str] = ()) -> dict[str, Array]:
+def read(
+    path: Path, kind: str, lengths: Mapping[str, str], optional: Sequence[str] = (), *, sha256: str | None = None
+) -> dict[str, Array]:
     """Read the arrays of a model file of the given kind that are known, once what they declare fits together.
 
     ``lengths`` names those that must be there, as :class:`spanrl.models.pairs.PairTable` does; ``optional`` ones may be.
+    The bytes of the file must have the digest ``sha256`` if that is given.
     """
-    with _opened(path) as data:
+    with _opened(path, sha256) as data:
         found = _kind(path, data)
         if found != kind:
             raise ModelFileError(
@@ -125,10 +130,10 @@ def unpack_names(data: dict[str, Array]) -> tuple[list[str] | None, list[str] | 
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Archive]:
+def _opened(path: Path, sha256: str | None = None) -> Iterator[Archive]:
     """Open a file as an archive of arrays."""
     try:
-        with path.open("rb") as stream:
+        with _stream(path, sha256) as stream:
             starts_right = stream.read(2) == b"PK"
             if not zipfile.is_zipfile(stream):
                 what = "not a model file or is damaged (its end is missing)" if starts_right else "not a model file"
@@ -146,6 +151,20 @@ def _opened(path: Path) -> Iterator[Archive]:
         raise ModelFileError(
             f"load: {path} is not a model file or is damaged ({error}). Save the model again."
         ) from None
+
+
+def _stream(path: Path, sha256: str | None) -> BinaryIO:
+    """Return the bytes of a file; where they must have a digest, the very bytes that were hashed, whatever becomes of the file."""
+    if sha256 is None:
+        return path.open("rb")
+    data = path.read_bytes()
+    found = hashlib.sha256(data).hexdigest()
+    if found != sha256:
+        raise ModelFileError(
+            f"load: the model file {path} has changed (its SHA-256 is {found[:12]}…, not {sha256[:12]}…). "
+            "Bring back the old file, or take the new one as another model."
+        )
+    return io.BytesIO(data)
 
 
 def _kind(path: Path, data: Archive) -> str:

@@ -267,9 +267,12 @@ class MDP(PairTable):
         )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> MDP:
-        """Read a model that :meth:`save` wrote; everything is validated again."""
-        data = files.read(Path(path), "mdp", cls.LENGTHS, ("state_names", "action_names"))
+    def load(cls, path: str | os.PathLike[str], *, sha256: str | None = None) -> MDP:
+        """Read a model that :meth:`save` wrote; everything is validated again.
+
+        With ``sha256`` (64 hexadecimal digits) a file whose bytes have another digest raises a ModelFileError.
+        """
+        data = files.read(Path(path), "mdp", cls.LENGTHS, ("state_names", "action_names"), sha256=sha256)
         return files.rebuild(Path(path), lambda: cls._from_file(data))
 
     @classmethod
