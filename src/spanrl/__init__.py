@@ -10,7 +10,7 @@ from typing import Any
 
 from spanrl import gym_hook
 
-__version__ = "0.2.1"
+__version__ = "0.2.2"
 
 _HOME = {
     "MDP": "models.mdp",
