@@ -32,9 +32,7 @@ else:
 
 
 _TRIES = 4
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(
-    os, "O_NONBLOCK", 0
-)  # the latter for a pipe, which would be waited for
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # nor is a pipe waited for
 _BEGINNING = b'{"pid": '
 _TAKEN = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
