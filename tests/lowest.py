@@ -16,7 +16,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PIP = ("-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-TESTS = ("tests/test_tables.py", "tests/learning/test_run.py", "tests/models/test_models_files.py")
+TESTS = (
+    "tests/test_tables.py",
+    "tests/learning/test_run.py",
+    "tests/models/test_models_files.py",
+    "tests/planning/test_planning_accuracy.py",
+    "tests/kernels/test_kernels_jit.py",
+)
 
 SPEC = """
 name = "lowest"
