@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from spanrl.errors import InputError, MissingExtraError, RunFileAccessError, RunFileError, SpanrlError, missing_extra
+from spanrl.regular import regular_bytes
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Constant = bool | int | float | str
@@ -134,7 +135,7 @@ def write_bytes(path: Path, data: bytes, *, wait: bool = True) -> None:
 def read_bytes(path: Path) -> bytes:
     """Return what is in a file of a saved run."""
     try:
-        return path.read_bytes()
+        return regular_bytes(path)
     except FileNotFoundError:
         raise RunFileError(f"load: {path} is missing. Give the folder of a saved run.") from None
     except OSError as error:

@@ -328,3 +328,12 @@ def test_the_first_run_announces_that_it_compiles(
     assert "compiling for first use" in err
     assert cli.main(["plan", "knight-quest", "--json", "--quiet"]) == 0
     assert capsys.readouterr() == (out, "")
+
+
+def test_a_large_model_is_announced(capsys):
+    from spanrl.cli import main
+
+    assert main(["plan", "riverswim[n_states=12000]", "--max-sweeps", "1"]) == 1
+    assert "riverswim[n_states=12000] has 12,000 states; this may take minutes" in capsys.readouterr().err
+    assert main(["--quiet", "plan", "riverswim[n_states=12000]", "--max-sweeps", "1"]) == 1
+    assert "minutes" not in capsys.readouterr().err

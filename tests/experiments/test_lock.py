@@ -141,3 +141,26 @@ def test_the_note_of_a_killed_driver_may_be_cut(tmp_path: Path, content: str) ->
     lock.take()
     assert json.loads(lock.path.read_text())["pid"] == os.getpid()
     lock.release()
+
+
+@pytest.mark.parametrize("content", [b'{"pid": 1, "precious": true}', b"precious"])
+def test_what_only_looks_like_a_lock_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "lock").write_bytes(content)
+    with pytest.raises(OptionError, match="something else than a lock of ours"):
+        Lock(tmp_path / "lock").take()
+    assert (tmp_path / "lock").read_bytes() == content
+
+
+def test_a_lock_with_another_name_is_left_alone(tmp_path: Path) -> None:
+    note = json.dumps({"pid": 1, "host": "h", "running": []})
+    (tmp_path / "other").write_text(note)
+    os.link(tmp_path / "other", tmp_path / "lock")
+    with pytest.raises(OptionError, match="something else than a lock of ours"):
+        Lock(tmp_path / "lock").take()
+    assert (tmp_path / "other").read_text() == note
+
+
+def test_a_directory_in_its_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(OptionError, match=r"lock is not a file\. Move it away"):
+        Lock(tmp_path / "lock").take()

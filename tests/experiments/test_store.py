@@ -207,7 +207,8 @@ def test_a_spec_that_was_edited_is_noticed(store: Store, old: str, new: str) -> 
     edit(store, old, new)
     for use in (lambda: Store(store.dir).check(tiny_spec()), lambda: load_results(store.dir)):
         with pytest.raises(
-            OptionError, match=r"spec\.toml: it was changed after spanrl run wrote it; labels alone may"
+            OptionError,
+            match=r"spec\.toml: it was changed after spanrl run wrote it; labels and paths of models alone may",
         ):
             use()
 

@@ -14,7 +14,7 @@ from experiment_samples import wait_until, write_toml
 
 from spanrl import learn
 from spanrl.experiments import process as processes
-from spanrl.experiments.engine import Event, Failed, Finished, Job, Lost, Moved, Said
+from spanrl.experiments.engine import Event, Failed, Finished, Job, Lost, Moved, Said, Stopped
 from spanrl.experiments.local import LocalEngine
 from spanrl.experiments.run import drive
 from spanrl.experiments.spec import read_spec
@@ -26,7 +26,7 @@ CONNECTED = """
 import multiprocessing, os, sys, time
 from spanrl.experiments.process import connect
 ends = connect()
-ends.inbox.get()
+home = os.path.join(ends.inbox.get()["dir"], "tmp", str(os.getpid()))
 def tell(**message):
     ends.tell(**message)
 while True:
@@ -80,7 +80,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-FINISH = 'tell(event="finished", id=name, folder=str(os.getpid()))'
+FINISH = 'os.makedirs(home, exist_ok=True); tell(event="finished", id=name, folder=home)'
 """The folder is the number of the process: who has done it."""
 
 
@@ -108,6 +108,21 @@ def test_a_worker_that_dies_while_its_child_lives_is_noticed_and_the_child_ended
     wait_until(lambda: not is_running(moved.t), 5.0)
 
 
+@pytest.mark.parametrize(
+    "message", ["5", "[]", '{"event": "odd"}', '{"event": "moved", "id": 3, "t": "x", "resumed": false}',
+                '{"event": "finished", "id": "e/a/000", "folder": "/"}']
+)  # fmt: skip
+def test_what_no_worker_says_costs_that_worker_alone(engine: Callable[..., LocalEngine], message: str) -> None:
+    """A plugin has written into the pipe."""
+    odd = f"if seed == 0:\n    os.write(ends.outbox.fileno(), {message!r}.encode() + bytes([10]))\n    time.sleep(60)"
+    body = f"{odd}\ntell(event='stopped', id=name)"
+    one = engine(body)
+    one.start(job(0), None)
+    one.start(job(1), None)
+    found = events(one, 2, (Stopped, Lost))
+    assert {type(event): event.id for event in found} == {Lost: "e/a/000", Stopped: "e/a/001"}
+
+
 def test_what_is_said_twice_counts_once(engine: Callable[..., LocalEngine]) -> None:
     """A copy that a plugin has forked may tell the same end again."""
     one = engine(f"{FINISH}\n{FINISH}")
@@ -125,7 +140,7 @@ def test_a_worker_that_has_failed_a_cell_is_not_used_again(engine: Callable[...,
     for seed in range(3):
         one.start(job(seed), None)
         (event,) = events(one, 1)
-        who.append(event.reason if isinstance(event, Failed) else str(event.files))  # type: ignore[union-attr]
+        who.append(event.reason if isinstance(event, Failed) else event.files.name)  # type: ignore[union-attr]
     assert who[0] == who[1] != who[2]
     assert not is_running(int(who[1]))
 

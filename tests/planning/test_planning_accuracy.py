@@ -210,13 +210,76 @@ def test_visits_and_times_agree(digits):
     """Expected visits from a start, summed, are the expected time from it: two ways through the same factors."""
     from decimal import localcontext
 
-    from spanrl.planning.elimination import Elimination
+    from spanrl.planning.elimination import Budget, Elimination
 
     with localcontext(prec=50):
         numbers = Precise(digits).numbers
         rate = numbers(np.array([0, 0.5, 0.25, 0.1, 0, 0.2, 0.3, 0.3, 0])).reshape(3, 3)
-        block = Elimination(rate, numbers(np.array([0.25, 0.7, 0.4])), 1e3)
+        block = Elimination(rate, numbers(np.array([0.25, 0.7, 0.4])), Budget(1e3))
         times, visits = block.solve(numbers(np.ones(3))), block.visits(numbers(np.eye(3)[0]))
         assert float(visits.sum()) == pytest.approx(float(times[0]), rel=1e-14)
         with pytest.raises(SpanrlError, match="fills up"):
-            Elimination(numbers(np.ones(9)).reshape(3, 3), numbers(np.ones(3)), 1)
+            Elimination(numbers(np.ones(9)).reshape(3, 3), numbers(np.ones(3)), Budget(1))
+
+
+@pytest.mark.parametrize("chance", [1e-5, 1e-10, 1e-20, 1e-60, 1e-100])
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_tiny_difference_of_gains_is_worth_the_whole(chance, alone):
+    """State 1 leaks into state 0, which pays 1; staying in state 2 pays 0.6, and going back to 1 for ever pays 1 in the end."""
+    S = 4 if alone else 3
+    P, r = np.zeros((S, 2, S)), np.zeros((S, 2))
+    P[0, :, 0], r[0] = 1, 1
+    P[1, :, :3], r[1] = [chance, 0.5 - chance, 0.5], 0.4
+    P[2, 0, 2] = 1
+    P[2, 1, 1:3], r[2] = 0.5, 0.6
+    if alone:
+        P[3, :, 3] = 1
+    else:
+        P[0, 1] = [0, 0, 1]
+    result = analyse(MDP.from_dense(P, r), diameter=False)
+    np.testing.assert_allclose(result.gains, [1, 1, 1, 0][:S], atol=1e-9)
+
+
+def test_classes_with_equal_gains_are_no_reason_to_raise():
+    """Two rooms of two states each, with the same gain and no way between them, and a hall that leads to both."""
+    room = np.array([[0.25, 0.75], [0.5, 0.5]])
+    P, r = np.zeros((5, 2, 5)), np.zeros((5, 2))
+    P[:2, :, :2], P[2:4, :, 2:4] = room[:, None], room[::-1, None, ::-1]
+    r[:4] = np.array([0.3, 0.9, 0.9, 0.3])[:, None]
+    P[4, 0], P[4, 1] = [0.5, 0, 0, 0, 0.5], [0, 0.1, 0.1, 0, 0.8]
+    result = analyse(MDP.from_dense(P, r))
+    np.testing.assert_allclose(result.gains, 0.4 * 0.3 + 0.6 * 0.9, atol=1e-12)
+
+
+@pytest.mark.parametrize("constant", [1.0, 1e9])
+def test_a_constant_in_the_rewards_costs_no_digits(constant):
+    """A reflecting walk on more states than decimals are tried on; without the constant it is ordinary."""
+    S = 2500
+    up, down = np.minimum(np.arange(S) + 1, S - 1), np.maximum(np.arange(S) - 1, 0)
+    state = np.arange(S)
+    P = csr_array((np.repeat([0.3, 0.4, 0.3], S), (np.tile(state, 3), np.concatenate((up, down, state)))), shape=(S, S))
+    small = np.arange(S) % 10 / 10.0
+    for reward in (small, np.zeros(S)):
+        mdp = MDP.from_scipy([P], (constant + reward)[:, None], r_min=constant, r_max=constant + 1)
+        plain = MDP.from_scipy([P], reward[:, None])
+        found, expected = (evaluate(one, Policy(np.ones((S, 1)))) for one in (mdp, plain))
+        assert found.gain[0] - constant == pytest.approx(expected.gain[0], abs=1e-9 + 2e-16 * constant)
+        np.testing.assert_allclose(
+            found.bias, expected.bias, atol=1e-6 * max(1.0, expected.span) * max(1.0, constant / 1e6)
+        )
+
+
+@pytest.mark.filterwarnings("error")
+def test_equal_rewards_need_no_digits():
+    tiny = 1e-309
+    mdp = MDP.from_dense([[[1 - tiny, tiny]], [[tiny / 3, 1 - tiny / 3]]], [[0.7], [0.7]])
+    result = analyse(mdp)
+    assert (result.gain, result.span, result.diameter) == (0.7, 0.0, None)
+    assert evaluate(mdp, result.policy).bias.tolist() == [0.0, 0.0]
+
+
+def test_a_bias_beyond_the_range_of_numbers_is_named():
+    tiny = 1e-309
+    mdp = MDP.from_dense([[[1 - tiny, tiny]], [[tiny / 3, 1 - tiny / 3]]], [[0.2], [0.7]])
+    with pytest.raises(SpanrlError, match="exceeds the range of double precision"):
+        evaluate(mdp, Policy([[1], [1]]))

@@ -10,13 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spanrl.cli.output import MODEL_HELP, Json, TextTable, compiling, number, on_terminal, print_json, show, to_number
+from spanrl.cli.output import (
+    MODEL_HELP,
+    Json,
+    Settings,
+    TextTable,
+    compiling,
+    number,
+    on_terminal,
+    print_json,
+    show,
+    tell,
+    to_number,
+)
 from spanrl.errors import ModelError, OptionError
 
 if TYPE_CHECKING:
     from spanrl.models.bounded import BoundedMDP
     from spanrl.models.mdp import MDP
 
+_MANY = 10_000  # states: below, an answer takes seconds
 _SHOWN = 40
 ModelText = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, show_default=False)]
 
@@ -204,7 +217,14 @@ def _at_least_one(option: str, text: str) -> int:
 
 
 def _load(text: str) -> MDP | BoundedMDP:
-    """Return the model of a saved file or a named environment."""
+    """Return the model of a saved file or a named environment, and say so where that is large and the rest may take a while."""
+    model = _loaded(text)
+    if model.n_states >= _MANY and not Settings.quiet:
+        tell(f"{text} has {model.n_states:,} states; this may take minutes …")
+    return model
+
+
+def _loaded(text: str) -> MDP | BoundedMDP:
     path = Path(text)
     if path.suffix == ".npz" or path.is_file() or "/" in text or os.sep in text:
         from spanrl.models import files

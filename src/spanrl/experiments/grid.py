@@ -19,6 +19,7 @@ from spanrl.experiments.entry import Entry, check_entries
 from spanrl.experiments.fields import LONGEST_LABEL, EntryFields, convert, told
 from spanrl.models.mdp import MDP
 from spanrl.names import Value
+from spanrl.regular import regular_bytes
 
 _MODEL = ".npz"
 _STEM = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
@@ -146,7 +147,7 @@ def _model(table: Table, folder: Path, known: Mapping[str, EnvEntry]) -> Entry:
         )
     path = Path(os.path.abspath(folder / fields.id))
     _guarded(table.where, MDP.load, path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = hashlib.sha256(regular_bytes(path)).hexdigest()
     if fields.sha256 is not None and fields.sha256 != digest:
         raise OptionError(
             f"{table.where}: the model file {path} has changed (its SHA-256 is {digest[:12]}…, not {fields.sha256[:12]}…). "

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any
 
 from spanrl.experiments.engine import Event, Failed, Finished, Job, Lost, Moved, Said, Stopped, overdue
+from spanrl.experiments.messages import event_of
 from spanrl.experiments.process import Process
 from spanrl.kernels.cache import cache_dir, is_compiled
 
@@ -36,7 +37,7 @@ class LocalEngine:
         cell_timeout: float | None = None,
     ) -> None:
         """Start nothing yet."""
-        self._most, self._limit = workers, cell_timeout
+        self._most, self._limit, self._tmp = workers, cell_timeout, dir / "tmp"
         self._settings = {
             "do": "set", "dir": str(dir), "plugins": list(plugins), "folders": list(folders), "checkpoint_every": checkpoint_every,
         }  # fmt: skip
@@ -92,26 +93,29 @@ class LocalEngine:
     def _take(self, process: Process, message: dict[str, Any] | None) -> list[Event]:
         if message is None:
             return self._lost(process)
-        kind = message.pop("event")
-        if kind == "compiled":
-            self._compiled, self._compiler = True, None
-            self._idle.append(process)
-            return []
-        if kind == "said":
-            return [Said(**message)]
-        if kind == "moved":
-            return [Moved(**message)]
-        return self._end_of_cell(process, kind, message)
-
-    def _end_of_cell(self, process: Process, kind: str, message: dict[str, Any]) -> list[Event]:
-        if not self._is_at(process, message["id"]):
-            return []  # it was given up meanwhile
-        del self._busy[message["id"]]
-        if kind == "failed":
+        try:
+            event = event_of(message, self._tmp)
+        except ValueError:  # a plugin has written into the pipe: the worker cannot be trusted any more
             process.end()
-            return [Failed(**message)]
-        self._idle.append(process)
-        return [Finished(message["id"], Path(message["folder"])) if kind == "finished" else Stopped(**message)]
+            return []
+        if event is None:
+            if process is self._compiler:
+                self._compiled, self._compiler = True, None
+                self._idle.append(process)
+            return []
+        if isinstance(event, Said):
+            return [event]
+        if not self._is_at(process, event.id):
+            return []  # it was given up meanwhile
+        return [event] if isinstance(event, Moved) else self._end_of_cell(process, event)
+
+    def _end_of_cell(self, process: Process, event: Finished | Failed | Stopped) -> list[Event]:
+        del self._busy[event.id]
+        if isinstance(event, Failed):
+            process.end()
+        else:
+            self._idle.append(process)
+        return [event]
 
     def _end_overdue(self) -> list[Event]:
         """End the workers of cells that take too long."""

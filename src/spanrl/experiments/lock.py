@@ -76,6 +76,8 @@ class Lock:
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise self._foreign("a symbolic link, which is not followed") from None
+            if error.errno in (errno.EISDIR, errno.ENXIO):
+                raise self._foreign("not a file") from None
             raise
 
     def _foreign(self, what: str) -> OptionError:
@@ -113,9 +115,16 @@ class Lock:
 
 
 def _is_ours(handle: int) -> bool:
-    """Tell whether a file is empty or holds what a driver has noted, perhaps cut when that was killed."""
-    beginning = os.pread(handle, len(_BEGINNING), 0) if stat.S_ISREG(os.fstat(handle).st_mode) else b"no file"
-    return _BEGINNING.startswith(beginning)
+    """Tell whether a file is empty or holds what a driver has noted, perhaps cut when that was killed; and has no other name."""
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        return False
+    content = os.pread(handle, found.st_size, 0)
+    try:
+        told = json.loads(content)
+    except ValueError:
+        return content.startswith(_BEGINNING) or _BEGINNING.startswith(content)  # cut
+    return isinstance(told, dict) and told.keys() == {"pid", "host", "running"}
 
 
 def _named(handle: int) -> str:

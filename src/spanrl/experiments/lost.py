@@ -33,7 +33,7 @@ def spec_of_cells(root: Path, like: Spec) -> Spec:
 
     An experiment without a finished cell is ``like``.
     """
-    digests = {entry.id: entry.sha256 for entry in like.envs}  # cells of spanrl before 0.3 do not say
+    digests = {entry.id: entry.sha256 for entry in like.envs}  # cells of spanrl before 0.2.2 do not say
     found = [
         {**content["spec"], MODEL: content["run"].get(MODEL, digests.get(content["spec"]["env"], ""))}
         for content in _metas(root)

@@ -29,6 +29,7 @@ from spanrl.experiments.plugins import import_plugins
 from spanrl.experiments.worker import compile_all, one_line
 from spanrl.kernels.cache import cache_dir, is_compiled
 from spanrl.learning.files import computed_with
+from spanrl.regular import regular_bytes
 
 _TELL_EVERY = 1.0  # seconds; a cluster may have thousands of cells under way
 _COUNT_EVERY = 2.0
@@ -72,7 +73,7 @@ class RayEngine:
     def start(self, job: Job, checkpoint: Path | None) -> None:
         """Send a cell to the cluster together with its checkpoint."""
         try:
-            data = checkpoint.read_bytes() if checkpoint else None
+            data = regular_bytes(checkpoint) if checkpoint else None
         except OSError as error:
             self._due.append(Failed(job.id, f"its checkpoint cannot be read ({error.strerror or error}).", ""))
             return

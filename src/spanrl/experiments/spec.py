@@ -26,6 +26,7 @@ __all__ = ["Cell", "Entry", "Spec", "differences", "import_plugins", "list_exper
 HEADER = "# Written by spanrl run: the experiment of this directory, with every grid expanded."
 """The first line of a stored spec, by which we know our own."""
 
+_RESTORE = "To restore it, move the file away and give the original spec to spanrl run, with the same --out."
 _SEAL = "# Labels may be edited here, and the paths of models; all else is sealed by "
 
 _NAMED = 5
@@ -114,15 +115,18 @@ def read_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
 def load_spec(path: str | os.PathLike[str]) -> Spec:
     """Read a file that :meth:`Spec.to_toml` wrote, as it stands: nothing is imported, made or looked up."""
     who = f"spec {os.fspath(path)}"
-    fields = read_fields(who, parse_toml(Path(path)))
-    envs, agents = load_entries(who, "env", fields.env), load_entries(who, "agent", fields.agent)
-    spec = _assembled(fields, read_seeds(who, fields.seeds), envs, agents, ())
+    try:
+        fields = read_fields(who, parse_toml(Path(path)))
+        envs, agents = load_entries(who, "env", fields.env), load_entries(who, "agent", fields.agent)
+        spec = _assembled(fields, read_seeds(who, fields.seeds), envs, agents, ())
+    except OptionError as error:
+        raise OptionError(f"{error} {_RESTORE}") from None
     lines = Path(path).read_text("utf-8").splitlines()
-    seal = next((line.removeprefix(_SEAL) for line in lines if line.startswith(_SEAL)), spec.seal)  # none before 0.3
+    seal = next((line.removeprefix(_SEAL) for line in lines if line.startswith(_SEAL)), spec.seal)  # none before 0.2.2
     if seal != spec.seal:
         raise OptionError(
-            f"{who}: it was changed after spanrl run wrote it; labels alone may be edited there. "
-            "Undo the change, or move the file away and give the original spec to spanrl run, with the same --out."
+            f"{who}: it was changed after spanrl run wrote it; labels and paths of models alone may be edited there. "
+            f"Undo the change. {_RESTORE}"
         )
     return spec
 

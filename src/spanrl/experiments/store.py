@@ -162,7 +162,7 @@ class Store:
         return folder
 
     def adopt(self, folder: str, temporary: Path) -> None:
-        """Rename a computed cell into ``cells/``, in place of a shorter one; forget that it ever failed."""
+        """Rename a computed cell, a folder under ``tmp/``, into ``cells/``, in place of a shorter one; forget that it ever failed."""
         target = self.cell_folder(folder)
         target.parent.mkdir(parents=True, exist_ok=True)
         old = self.temporary()

@@ -16,6 +16,7 @@ from spanrl.experiments.spec import import_plugins
 from spanrl.experiments.store import Store
 from spanrl.kernels.cache import is_compiled, mark_compiled
 from spanrl.learning.learn import learn
+from spanrl.regular import regular_bytes
 
 _TELL_EVERY = 0.2  # seconds
 _LONGEST_LINE, _LONGEST_TEXT = 500, 100_000
@@ -69,7 +70,7 @@ class Worker:
         if self._broken is not None:
             raise self._broken
         path = self._store.checkpoint(job.folder)
-        checkpoint = path.read_bytes() if path.exists() else None
+        checkpoint = regular_bytes(path) if path.exists() else None
         files, state = compute(job, checkpoint, self, tell_every=_TELL_EVERY, keep_every=self._every)
         folder = self._store.write_temporary(files)
         if state is not None:

@@ -85,15 +85,6 @@ def _time_by(m, i, target, s, tau):
 
 
 @kernel
-def pair_times(m, target, tau, value):
-    """Set value(i) to the time to the target by pair i until it leaves its state, then as τ says; infinite where it never leaves."""
-    for s in range(tau.size):
-        for i in range(m.pair_ptr[s], m.pair_ptr[s + 1]):
-            total, leave = _time_by(m, i, target, s, tau)
-            value[i] = total / leave if leave > 0.0 else np.inf
-
-
-@kernel
 def hitting_times(m, target, order, tau, pair, tol, inner, budget):
     """Improve τ(s), the least expected time from s to the target, in place, starting with pairs that do reach it.
 

@@ -24,6 +24,7 @@ import numpy as np
 from spanrl.errors import InputError, RunFileError
 from spanrl.models.checks import Array
 from spanrl.models.npz import Archive
+from spanrl.regular import regular_bytes
 
 VERSION = 1
 _MAGIC = f"spanrl-checkpoint {VERSION}".encode()
@@ -61,7 +62,7 @@ def unpack(data: bytes, who: str = "checkpoint") -> State:
 
 def check_seal(path: Path) -> None:
     """Raise a RunFileError unless the file holds a checkpoint as it was written."""
-    _content(path.read_bytes(), "checkpoint")
+    _content(regular_bytes(path), "checkpoint")
 
 
 def _content(data: bytes, who: str) -> bytes:

@@ -18,6 +18,7 @@ import numpy as np
 from spanrl.errors import ModelError, ModelFileError
 from spanrl.models.checks import Array
 from spanrl.models.npz import Archive
+from spanrl.regular import regular_bytes
 
 VERSION = 1
 _PREFIX = "spanrl-"
@@ -156,8 +157,8 @@ def _opened(path: Path, sha256: str | None = None) -> Iterator[Archive]:
 def _stream(path: Path, sha256: str | None) -> BinaryIO:
     """Return the bytes of a file; where they must have a digest, the very bytes that were hashed, whatever becomes of the file."""
     if sha256 is None:
-        return path.open("rb")
-    data = path.read_bytes()
+        return io.BytesIO(regular_bytes(path)) if not path.is_file() else path.open("rb")
+    data = regular_bytes(path)
     found = hashlib.sha256(data).hexdigest()
     if found != sha256:
         raise ModelFileError(

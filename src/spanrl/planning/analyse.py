@@ -75,7 +75,7 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
 def _exactly(mdp: MDP, kind: str) -> OptimalPolicy | None:
     """Return what policy iteration finds; None where the model is too large for more digits and the solver may know better."""
     try:
-        optimum = accurate_optimum(mdp)
+        optimum = accurate_optimum(mdp, constant=kind != "multichain")
     except SpanrlError:
         if kind == "multichain" or mdp.n_states <= DIRECT:
             raise
@@ -91,7 +91,7 @@ def _diameter(mdp: MDP, kind: str, wanted: str | bool, progress: bool) -> float 
     if wanted == "auto" and mdp.n_states > AUTO_DIAMETER:
         return None
     try:
-        return compute_diameter(mdp, progress=progress)
+        return compute_diameter(mdp, progress=progress, patient=wanted is True)
     except SpanrlError:
         if wanted == "auto":
             return None

@@ -16,6 +16,7 @@ from decimal import DecimalException
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
 from spanrl.models.solution import span
@@ -23,7 +24,7 @@ from spanrl.planning.blocks import Recurrent, Transient
 from spanrl.planning.direct import DIRECT, Direct
 from spanrl.planning.elimination import Numbers
 from spanrl.planning.multichain import closed_components
-from spanrl.planning.precise import Precise, decimal_digits
+from spanrl.planning.precise import DIGITS, Precise, decimal_digits
 from spanrl.planning.problem import Vector
 
 GAIN_ACCURACY = 1e-9
@@ -32,10 +33,8 @@ GAIN_ACCURACY = 1e-9
 BIAS_ACCURACY = 1e-8
 """Biases are right to this part of their span, or of the spread of the rewards where that is more."""
 
-DIGITS = (50, 200, 700)
-"""Decimal digits tried, in turn."""
-
 _ROUNDING = 1e-15
+_MOST_SOURCES = 50  # beyond, gains of transient states are what the equations give
 
 
 class Way(Protocol):
@@ -55,13 +54,17 @@ class Way(Protocol):
 
 
 class ChainValue(NamedTuple):
-    """Gain [S] and bias [S] of a chain with bounds on their errors, and a bound on its expected times to reference states."""
+    """Gain [S] and bias [S] of a chain with bounds on their errors, and a bound on its expected times to reference states.
+
+    States with the same ``source`` ≥ 0 have the same gain, not only to rounding; −1 stands for a mixture of several.
+    """
 
     gain: Numbers
     bias: Numbers
     gain_error: float
     bias_error: float
     time: float
+    source: NDArray[np.int64]
 
 
 def chain_gain_bias(P: Any, r: Vector) -> ChainValue:
@@ -69,6 +72,8 @@ def chain_gain_bias(P: Any, r: Vector) -> ChainValue:
 
     Raises SpanrlError where that cannot be done.
     """
+    if np.ptp(r) == 0.0:
+        return ChainValue(r.copy(), np.zeros(r.size), 0.0, 0.0, 0.0, np.zeros(r.size, dtype=np.int64))
     best: ChainValue | None = None
     trouble: Exception | None = None
     for attempt in _attempts(P, r):
@@ -82,14 +87,13 @@ def chain_gain_bias(P: Any, r: Vector) -> ChainValue:
         best = value
     if best is None and isinstance(trouble, SpanrlError):
         raise trouble
-    reached = (
-        f"so far the gain is right to {best.gain_error:.2g}, the bias to {best.bias_error:.2g}"
-        if best
-        else "no digit is right"
-    )
+    if best is None or not np.isfinite(best.bias).all():
+        why = "its bias exceeds the range of double precision"
+    else:
+        why = f"the gain is right to {best.gain_error:.2g}, the bias to {best.bias_error:.2g}, and more digits would take too long"
     raise SpanrlError(
-        f"evaluate: a chain of {r.size} states cannot be evaluated as accurately as promised: its transitions span too many orders of "
-        f"magnitude ({reached}). Leave out transitions that are too rare to matter, or aggregate states."
+        f"evaluate: a chain of {r.size} states cannot be evaluated as accurately as promised: {why}. "
+        "Leave out transitions that are too rare to matter, or aggregate states."
     )
 
 
@@ -104,14 +108,21 @@ def is_accurate(value: ChainValue, r: Vector) -> bool:
 
 
 def _attempts(P: Any, r: Vector) -> list[Callable[[], ChainValue]]:
-    """Return what to try, the cheapest first."""
+    """Return what to try, the cheapest first; after the first, without the constant in the rewards, which would eat digits."""
+    shift = float(r.min() / 2 + r.max() / 2)
+    centred = r - shift
+
+    def shifted(value: ChainValue) -> ChainValue:
+        return value._replace(gain=value.gain + shift)
+
     attempts: list[Callable[[], ChainValue]] = [
         lambda: solve_chain(Direct(), P, r),
-        lambda: refined(P, r),
+        lambda: shifted(solve_chain(Direct(), P, centred)),
+        lambda: shifted(refined(P, centred)),
     ]
     if r.size <= DIRECT:
-        attempts.append(lambda: solve_chain(Precise(), P, r))
-        attempts.extend(lambda digits=digits: _in_decimals(digits, P, r) for digits in DIGITS)  # type: ignore[misc]
+        attempts.append(lambda: shifted(solve_chain(Precise(), P, centred)))
+        attempts.extend(lambda digits=digits: shifted(_in_decimals(digits, P, centred)) for digits in DIGITS)  # type: ignore[misc]
     return attempts
 
 
@@ -140,11 +151,15 @@ def solve_chain(way: Way, P: Any, r: Vector) -> ChainValue:
     bounds = np.searchsorted(label[order], np.arange(label.max() + 2))
     recurrent = np.zeros(S, dtype=bool)
     gain_error = bias_error = time = 0.0
+    source = np.full(S, -1, dtype=np.int64)
+    alone: dict[float, int] = {}  # absorbing states with equal rewards have equal gains
     for k in closed:
         states = order[bounds[k] : bounds[k + 1]]
         recurrent[states] = True
+        source[states] = k
         if states.size == 1:
             gain[states] = reward[states]
+            source[states] = alone.setdefault(float(r[states[0]]), int(k))
             continue
         part = way.recurrent(P[states][:, states] if states.size < S else P, reward[states])
         gain[states], bias[states] = part.gain, part.bias
@@ -154,13 +169,41 @@ def solve_chain(way: Way, P: Any, r: Vector) -> ChainValue:
     if transient.size:
         into, inside = P[transient][:, np.flatnonzero(recurrent)], P[transient][:, transient]
         left = way.product(into, way.numbers(np.ones(S - transient.size)))
-        if len(closed) == 1:  # then there is nothing to solve, and nothing to round
+        source = _sources(P, source)
+        if (source >= 0).all() and source.max() == source.min():  # then there is nothing to solve, and nothing to round
             gain[transient] = gain[recurrent][0]
         else:
             absorbed = way.transient(inside, left, way.product(into, gain[recurrent]))
             gain[transient], gain_error = absorbed.x, gain_error + absorbed.error
+            for k in np.unique(source[transient]):
+                if k >= 0:
+                    gain[transient[source[transient] == k]] = gain[recurrent & (source == k)][0]
         rest = way.transient(inside, left, reward[transient] - gain[transient] + way.product(into, bias[recurrent]))
         bias[transient] = rest.x
         bias_error += rest.error + rest.time * gain_error
         time += rest.time
-    return ChainValue(gain, bias, gain_error, bias_error, time)
+    return ChainValue(gain, bias, gain_error, bias_error, time, source)
+
+
+def _sources(P: Any, source: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for the transient states, too, where their gain comes from, if from one place alone."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    known = np.unique(source[source >= 0])
+    if known.size == 1:
+        return np.full_like(source, known[0])
+    if known.size > _MOST_SOURCES:
+        return source
+    S = source.size
+    row, found, reached = np.repeat(np.arange(S), np.diff(P.indptr)), source.copy(), np.zeros(S, dtype=np.int64)
+    for k in known:
+        start = np.flatnonzero(source == k)  # one more node leads to them; all edges are turned round
+        edges = np.concatenate((P.indices, np.full(start.size, S))), np.concatenate((row, start))
+        graph = csr_array((np.ones(edges[0].size, dtype=np.int8), edges), shape=(S + 1, S + 1))
+        there = breadth_first_order(graph, S, return_predecessors=False)
+        there = there[(there < S)]
+        there = there[source[there] < 0]
+        reached[there] += 1
+        found[there] = k
+    return np.where((source < 0) & (reached != 1), -1, found)

@@ -9,16 +9,16 @@ with a policy that nothing improves; where times are so long that their rounding
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import inf
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
-from spanrl.kernels.chains import hitting_times, pair_times, pairs_toward
+from spanrl.kernels.chains import hitting_times, pairs_toward
 from spanrl.models.mdp import MDP
 from spanrl.planning.direct import DIRECT, Direct
+from spanrl.planning.elimination import Budget
 from spanrl.planning.exact import least_times
 from spanrl.planning.problem import Problem, Vector, prepare
 from spanrl.terminal import error_console
@@ -31,24 +31,25 @@ ACCURACY = 1e-9
 _LARGE_ACCURACY = 1e-6  # where decimals would take too long
 _TOL = 1e-11  # residuals at which the sweeps end
 _UNIT = 2.0**-53
-_MOST_UPDATES = 5e8  # of decimals, for all targets together: some minutes
+_MOST_UPDATES, _FEW_UPDATES = 5e8, 2e7  # of decimals, for all targets together: some minutes, some ten seconds
 _INNER, _BUDGET = 20, 50  # sweeps between two choices of the pairs, choices a kernel call
-_PATIENCE = 20  # kernel calls before the direct way is tried
+_PATIENCE = 2  # kernel calls before the direct way is tried
 _MAX_CALLS = 20_000
 _MAX_POLICIES = 1000
 
 
-def diameter(mdp: MDP, *, progress: bool = False) -> float:
+def diameter(mdp: MDP, *, progress: bool = False, patient: bool = True) -> float:
     """Return D; infinite where some state cannot be reached from some other.
 
-    The relative accuracy is 1e-9, on models too large for decimal arithmetic 1e-6. Raises SpanrlError where that is out of reach.
+    The relative accuracy is 1e-9, on models too large for decimal arithmetic 1e-6. Raises SpanrlError where that is out of reach; unless
+    ``patient``, some ten seconds of decimals are out of reach.
     """
     if mdp.n_states == 1:
         return 0.0
     problem, reverse = prepare(mdp), _reverse(mdp)
-    largest = 0.0
+    largest, updates = 0.0, Budget(_MOST_UPDATES if patient else _FEW_UPDATES)
     for target in _targets(mdp.n_states, progress):
-        times = _times_to(mdp, problem, target, reverse)
+        times = _times_to(mdp, problem, target, reverse, updates)
         if times is None:
             return np.inf
         largest = max(largest, float(times.max()))
@@ -57,10 +58,10 @@ def diameter(mdp: MDP, *, progress: bool = False) -> float:
 
 def times_to(mdp: MDP, target: int) -> Vector | None:
     """Return the least expected times τ(s → target) [S] in a communicating model; None where some state cannot reach it."""
-    return _times_to(mdp, prepare(mdp), target, _reverse(mdp))
+    return _times_to(mdp, prepare(mdp), target, _reverse(mdp), Budget(_MOST_UPDATES))
 
 
-def _times_to(mdp: MDP, problem: Problem, target: int, reverse: Reverse) -> Vector | None:
+def _times_to(mdp: MDP, problem: Problem, target: int, reverse: Reverse, updates: Budget) -> Vector | None:
     m, S = problem.arrays, mdp.n_states
     pair, queue, tau = np.empty(S, dtype=np.int64), np.empty(S, dtype=np.int64), np.zeros(S)
     if pairs_toward(*reverse, mdp.pair_state, target, pair, queue) < S:
@@ -71,7 +72,7 @@ def _times_to(mdp: MDP, problem: Problem, target: int, reverse: Reverse) -> Vect
         if residual <= _TOL and _rounding(mdp, tau) <= ACCURACY:
             return tau
         if residual <= _TOL or n_calls == _PATIENCE:
-            direct = _times_directly(mdp, problem, target, proper)
+            direct = _times_directly(mdp, problem, target, proper, updates)
             if direct is not None:
                 return direct
             if residual <= _TOL:
@@ -86,21 +87,23 @@ def _rounding(mdp: MDP, tau: Vector) -> float:
     return float((mdp.max_support + 4) * 2 * _UNIT * tau.max())
 
 
-def _times_directly(mdp: MDP, problem: Problem, target: int, pair: NDArray[np.int64]) -> Vector | None:
+def _times_directly(mdp: MDP, problem: Problem, target: int, pair: NDArray[np.int64], updates: Budget) -> Vector | None:
     """Find τ by policy iteration from a policy that reaches the target; None where the model is too large for it."""
-    found = _policies(mdp, problem, target, pair)
-    if found is not None and found.accuracy <= ACCURACY:
-        return found.tau
+    best: _Times | None = None
+    for way in (Direct(), Direct(refined=True)):
+        found = _policies(mdp, problem, target, pair if best is None else best.pair, way)
+        best = found or best
+        if best is not None and best.accuracy <= ACCURACY:
+            return best.tau
     if mdp.n_states <= DIRECT:
-        start = pair if found is None else found.pair
         try:
-            return least_times(mdp, problem, target, start, _MOST_UPDATES / mdp.n_states, ACCURACY)
+            return least_times(mdp, problem, target, pair if best is None else best.pair, updates, ACCURACY)
         except SpanrlError:
             pass
-    if found is None or found.accuracy <= _LARGE_ACCURACY:
-        return None if found is None else found.tau
+    if best is None or best.accuracy <= _LARGE_ACCURACY:
+        return None if best is None else best.tau
     raise SpanrlError(
-        f"diameter: times of {found.tau.max():.3g} to state {target} are too long to be computed to {_LARGE_ACCURACY:g} on "
+        f"diameter: times of {best.tau.max():.3g} to state {target} are too long to be computed to {_LARGE_ACCURACY:g} on "
         f"{mdp.n_states} states. Use diameter=False to leave it out."
     )
 
@@ -113,34 +116,35 @@ class _Times(NamedTuple):
     accuracy: float
 
 
-def _policies(mdp: MDP, problem: Problem, target: int, pair: NDArray[np.int64]) -> _Times | None:
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is looked at
+def _policies(mdp: MDP, problem: Problem, target: int, pair: NDArray[np.int64], way: Direct) -> _Times | None:
     """Improve policies until nothing does; None where one cannot be solved directly."""
     others = np.flatnonzero(np.arange(mdp.n_states) != target)
-    row = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.succ_ptr))
-    leave = np.bincount(row, np.where(mdp.succ == mdp.pair_state[row], 0.0, mdp.prob), mdp.n_pairs)
-    open_pairs = np.flatnonzero((leave > 0) & (mdp.pair_state != target))
-    tau, value = np.zeros(mdp.n_states), np.empty(mdp.n_pairs)
+    state = np.repeat(mdp.pair_state, np.diff(mdp.succ_ptr))
+    move = way.numbers(np.where(mdp.succ == state, 0.0, mdp.prob))
+    tau = way.numbers(np.zeros(mdp.n_states))
+    rounding = (mdp.max_support + 4) * float(np.finfo(tau.dtype).eps)
     for _ in range(_MAX_POLICIES):
-        chain, _ = problem.chain(pair, tau)
+        chain, _ = problem.chain(pair, np.zeros(mdp.n_states))
         inside, into = chain[others][:, others], chain[others][:, [target]]
         try:
-            solution = Direct().transient(inside, np.asarray(into.sum(axis=1)).ravel(), np.ones(others.size)).x
+            found = way.transient(inside, way.numbers(into.toarray()[:, 0]), way.numbers(np.ones(others.size)))
         except SpanrlError:
             return None
-        if not ((solution > 0) & np.isfinite(solution)).all():  # too ill-conditioned
+        if not ((found.x > 0) & np.isfinite(found.x)).all():  # too ill-conditioned
             return None
-        tau[others] = solution
-        pair_times(problem.arrays, target, tau, value)
-        gap = np.full(mdp.n_pairs, -inf)  # by how much a pair is better than the policy
-        gap[open_pairs] = (tau[mdp.pair_state[open_pairs]] - value[open_pairs]) * leave[open_pairs]
+        tau[others] = found.x
+        # By how much a pair is better than the policy: −(1 + Σ p(x)(τ(x) − τ(s))).
+        gap = -1 - np.add.reduceat(move * (tau[mdp.succ] - tau[state]), mdp.succ_ptr[:-1])
+        gap[mdp.pair_state == target] = -1
         best = np.maximum.reduceat(gap, mdp.pair_ptr[:-1])
-        better = best > 2 * _rounding(mdp, tau)
-        if not better.any():
-            off = max(float(best[others].max()), float(-gap[pair[others]].min()), 0.0)
-            return _Times(pair, tau, off + _rounding(mdp, tau))
+        noise = rounding * float(tau.max())
+        if not (best > 2 * noise).any():
+            off = max(float(best.max()), float(np.abs(gap[pair[others]]).max()), 0.0)
+            return _Times(pair, tau.astype(np.float64), off + noise)
         good = np.flatnonzero(gap >= best[mdp.pair_state])
         chosen = good[np.searchsorted(mdp.pair_state[good], np.arange(mdp.n_states))]
-        pair = np.where(better, chosen, pair)
+        pair = np.where(best > 2 * noise, chosen, pair)
     return None
 
 

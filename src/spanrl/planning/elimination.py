@@ -20,15 +20,29 @@ Numbers = NDArray[Any]
 """An array of floats, or of objects that calculate."""
 
 
+class Budget:
+    """How many entries may still be updated, by all eliminations that share it."""
+
+    def __init__(self, updates: float) -> None:
+        """Allow so many."""
+        self._left = updates
+
+    def spend(self, updates: int, n: int) -> None:
+        """Take some off, or raise SpanrlError in the name of a block of n states."""
+        self._left -= updates
+        if self._left < 0:
+            raise SpanrlError(f"elimination: a block of {n} states fills up; it would take too long.")
+
+
 class Elimination:
     """The factors of D − A; solves for one or several non-negative right-hand sides."""
 
-    def __init__(self, rate: Numbers, left: Numbers, most_updates: float) -> None:
+    def __init__(self, rate: Numbers, left: Numbers, budget: Budget) -> None:
         """Eliminate the states of ``rate`` [n, n] from the last to the first; the diagonal is ignored, both arrays are overwritten.
 
-        Raises SpanrlError where a state cannot leave to working precision, or where more than ``most_updates`` entries would be updated.
+        Raises SpanrlError where a state cannot leave to working precision, or where the budget is spent.
         """
-        n, updates, zero = left.size, 0, type(left[0])(0)
+        n, zero = left.size, type(left[0])(0)
         np.fill_diagonal(rate, zero)
         self.total = left.copy()
         self.rate = rate
@@ -41,9 +55,7 @@ class Elimination:
             self.total[k] = total
             rate[:k, k] = rate[:k, k] / total
             rows, cols = np.flatnonzero(rate[:k, k]), np.flatnonzero(rate[k, :k])
-            updates += rows.size * cols.size
-            if updates > most_updates:
-                raise SpanrlError(f"elimination: a block of {n} states fills up; it would take too long.")
+            budget.spend(rows.size * cols.size + n, n)
             rate[np.ix_(rows, cols)] += np.multiply.outer(rate[rows, k], rate[k, cols])
             rate[rows, rows] = zero  # a return to the same state is no move
             left[rows] += rate[rows, k] * left[k]

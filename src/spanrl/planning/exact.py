@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal, DecimalException
+from math import inf
 from typing import TypeVar
 
 import numpy as np
@@ -15,10 +16,10 @@ from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
 from spanrl.models.mdp import MDP
-from spanrl.planning.chain import BIAS_ACCURACY, DIGITS, GAIN_ACCURACY, ChainValue, solve_chain
+from spanrl.planning.chain import BIAS_ACCURACY, GAIN_ACCURACY, ChainValue, solve_chain
 from spanrl.planning.direct import DIRECT
-from spanrl.planning.elimination import Numbers
-from spanrl.planning.precise import Precise, decimal_digits
+from spanrl.planning.elimination import Budget, Numbers
+from spanrl.planning.precise import DIGITS, Precise, decimal_digits
 from spanrl.planning.problem import Problem, Vector
 
 Pairs = NDArray[np.int64]
@@ -55,17 +56,18 @@ class _Model:
         return np.where((best - own > noise[first]).astype(bool), first, pairs)
 
 
-def optimal_pairs(mdp: MDP, problem: Problem, pairs: Pairs) -> tuple[Pairs, ChainValue]:
+def optimal_pairs(mdp: MDP, problem: Problem, pairs: Pairs, *, constant: bool) -> tuple[Pairs, ChainValue]:
     """Return pairs that are optimal from every state, with their gain [S] and bias [S] in double precision, found from ``pairs``.
 
-    Raises SpanrlError where that takes too many digits or too long.
+    ``constant`` tells that the optimal gain is the same in all states. Where it is not, gains of different classes that agree to 700 digits
+    count as equal. Raises SpanrlError where that takes too many digits or too long.
     """
     if mdp.n_states > DIRECT:
         raise SpanrlError(f"analyse: {mdp.n_states} states are too many for decimal arithmetic.")
     spread = float(np.ptp(mdp.reward))
 
     def at(way: Precise) -> tuple[Pairs, ChainValue] | None:
-        found, value, undecided = _optimal_pairs(mdp, problem, pairs, way)
+        found, value, undecided = _optimal_pairs(mdp, problem, pairs, way, constant)
         gain, bias = value.gain.astype(np.float64), value.bias.astype(np.float64)
         scale = max(spread, float(np.ptp(bias)))
         good = max(value.gain_error, undecided) <= GAIN_ACCURACY * spread
@@ -75,12 +77,14 @@ def optimal_pairs(mdp: MDP, problem: Problem, pairs: Pairs) -> tuple[Pairs, Chai
     return _with_digits(at, f"analyse: the optimal policy of {mdp.n_states} states")
 
 
-def _optimal_pairs(mdp: MDP, problem: Problem, pairs: Pairs, way: Precise) -> tuple[Pairs, ChainValue, float]:
-    """Return optimal pairs with their value in decimals, and what is undecided: the largest rounding error of an advantage."""
-    model, reward = _Model(mdp, way), way.numbers(mdp.reward)
+def _optimal_pairs(
+    mdp: MDP, problem: Problem, pairs: Pairs, way: Precise, constant: bool
+) -> tuple[Pairs, ChainValue, float]:
+    """Return optimal pairs with their value in decimals, and what is undecided: by how much an advantage may still be positive."""
+    model, reward = _Model(mdp, way), way.numbers(problem.reward)
     for _ in range(_MAX_POLICIES):
         P, _ = problem.chain(pairs, np.zeros(mdp.n_states))
-        value = solve_chain(way, P, mdp.reward[pairs])
+        value = solve_chain(way, P, problem.reward[pairs])
         gain, bias = value.gain, value.bias
         change = model.rise(gain)
         differs = (gain[mdp.succ] != gain[model.state]).astype(int)
@@ -91,15 +95,33 @@ def _optimal_pairs(mdp: MDP, problem: Problem, pairs: Pairs, way: Precise) -> tu
             doubt = 2 * Decimal(value.bias_error) * model.leave + Decimal(value.gain_error)
             better = model.switch(pairs, advantage, 0, (change >= -noise).astype(bool), doubt)
             if np.array_equal(better, pairs):
-                return pairs, value, float(doubt.max())
+                return pairs, value, _undecided(model, value, advantage, doubt, way, constant)
         pairs = better
     raise SpanrlError(f"policy iteration: no end after {_MAX_POLICIES} policies.")
 
 
-def least_times(mdp: MDP, problem: Problem, target: int, pairs: Pairs, most_updates: float, accuracy: float) -> Vector:
+def _undecided(
+    model: _Model, value: ChainValue, advantage: Numbers, doubt: Numbers, way: Precise, constant: bool
+) -> float:
+    """Return by how much the gain may still be improved.
+
+    A constant optimal gain is at most max(Lh − h) for any h. Otherwise it must be clear for every transition whether it leads to another
+    gain: a chance of 1e-60, waited for long enough, is worth as much as any.
+    """
+    gain, state, succ = value.gain, model.mdp.pair_state, model.mdp.succ
+    if constant:
+        return float((gain[state] + advantage + doubt).max() - gain.min())
+    same = (value.source[succ] == value.source[model.state]) & (value.source[succ] >= 0)
+    near = np.array([abs(one) <= 2 * Decimal(value.gain_error) for one in gain[succ] - gain[model.state]])
+    if (near & ~same & (succ != model.state)).any() and not way.has_most_digits:
+        return inf
+    return float(doubt.max())
+
+
+def least_times(mdp: MDP, problem: Problem, target: int, pairs: Pairs, updates: Budget, accuracy: float) -> Vector:
     """Return the least expected times [S] to ``target``, right to the relative ``accuracy``, from ``pairs`` that all lead to it.
 
-    Raises SpanrlError where that takes too many digits, or an elimination more than ``most_updates``.
+    Raises SpanrlError where that takes too many digits or too many updates.
     """
 
     def at(way: Precise) -> Vector | None:
@@ -107,7 +129,7 @@ def least_times(mdp: MDP, problem: Problem, target: int, pairs: Pairs, most_upda
         rounded = times.astype(np.float64)
         return rounded if undecided <= accuracy and np.isfinite(rounded).all() else None
 
-    return _with_digits(at, f"diameter: the times to state {target}", most_updates)
+    return _with_digits(at, f"diameter: the times to state {target}", updates)
 
 
 def _least_times(mdp: MDP, problem: Problem, target: int, pairs: Pairs, way: Precise) -> tuple[Numbers, float]:
@@ -129,10 +151,10 @@ def _least_times(mdp: MDP, problem: Problem, target: int, pairs: Pairs, way: Pre
     raise SpanrlError(f"diameter: no end after {_MAX_POLICIES} policies.")
 
 
-def _with_digits(attempt: Callable[[Precise], T | None], what: str, most_updates: float | None = None) -> T:
+def _with_digits(attempt: Callable[[Precise], T | None], what: str, updates: Budget | None = None) -> T:
     """Return the first result that is good enough, with more and more digits."""
     for digits in DIGITS:
-        with decimal_digits(digits, most_updates) as way:
+        with decimal_digits(digits, updates) as way:
             try:
                 result = attempt(way)
             except (DecimalException, OverflowError):

@@ -72,24 +72,25 @@ def policy_iteration(mdp: MDP, v: Vector | None = None) -> OptimalPolicy:
     return OptimalPolicy(_policy(mdp, pairs), value.gain + shift, value.bias)
 
 
-def accurate_optimum(mdp: MDP) -> OptimalPolicy:
+def accurate_optimum(mdp: MDP, *, constant: bool) -> OptimalPolicy:
     """Return an optimal policy with its gain and bias, as accurate as :func:`spanrl.planning.chain.chain_gain_bias` promises.
 
-    Where double precision cannot tell whether the last policy is optimal, extended precision does, or decimals. Raises SpanrlError where
-    none can.
+    ``constant`` tells that the optimal gain is the same in all states. Where double precision cannot tell whether the last policy is
+    optimal, extended precision does, or decimals. Raises SpanrlError where none can.
     """
     centred, shift = _centred(mdp)
+    if np.ptp(mdp.reward) == 0.0:
+        return OptimalPolicy(_policy(mdp, mdp.pair_ptr[:-1]), np.full(mdp.n_states, shift), np.zeros(mdp.n_states))
     pairs = _first(mdp, centred, None)
     value = None
     try:
         pairs, value = _iterate(mdp, centred, pairs)
-        if not _is_certain(mdp, centred, value):
+        if not _is_certain(mdp, centred, value, constant):
             value = refined(*centred.chain(pairs, np.zeros(mdp.n_states)))
     except SpanrlError:
         value = None
-    if value is None or not _is_certain(mdp, centred, value):
-        pairs, value = optimal_pairs(mdp, centred, pairs)
-        shift = 0.0
+    if value is None or not _is_certain(mdp, centred, value, constant):
+        pairs, value = optimal_pairs(mdp, centred, pairs, constant=constant)
     return OptimalPolicy(_policy(mdp, pairs), (value.gain + shift).astype(np.float64), value.bias.astype(np.float64))
 
 
@@ -123,25 +124,32 @@ def _iterate(mdp: MDP, problem: Problem, pairs: NDArray[np.int64]) -> tuple[NDAr
     raise SpanrlError(f"policy iteration: no end after {_MAX_POLICIES} policies; the model is too ill-conditioned.")
 
 
-def _is_certain(mdp: MDP, problem: Problem, value: ChainValue) -> bool:
-    """Tell whether a policy's value is accurate and the policy optimal."""
-    return is_accurate(value, problem.reward) and _is_optimal(mdp, problem, value, unit(mdp.reward))
+def _is_certain(mdp: MDP, problem: Problem, value: ChainValue, constant: bool) -> bool:
+    """Tell whether a policy's value is accurate and the policy optimal: no action is better by more than the accuracy promised allows.
 
-
-def _is_optimal(mdp: MDP, problem: Problem, value: ChainValue, scale: float) -> bool:
-    """Tell whether no action that keeps the gain is better by more than what may change gain or bias beyond the accuracy promised."""
+    A constant optimal gain is at most max(Lh − h) for any h. Otherwise only actions that keep the gain are compared by the bias, and it
+    must be clear for every transition whether it leads to another gain.
+    """
+    scale = unit(mdp.reward)
     pair = np.repeat(np.arange(mdp.n_pairs), np.diff(mdp.succ_ptr))
     state = mdp.pair_state[pair]
-    change, noise = _gain_change(mdp, pair, value.gain.astype(np.float64), scale)
     move = np.where(mdp.succ == state, 0.0, mdp.prob)
     there, here, gain = value.bias[mdp.succ], value.bias[state], value.gain[mdp.pair_state]
     rise = np.add.reduceat(move * (there - here), mdp.succ_ptr[:-1])
     size = np.add.reduceat(move * (np.abs(there) + np.abs(here)), mdp.succ_ptr[:-1])
     rounding = np.finfo(value.bias.dtype).eps / 2 * (np.diff(mdp.succ_ptr) + 4)
-    advantage = problem.reward - gain + rise + rounding * (np.abs(problem.reward) + np.abs(gain) + size)
-    undecided = float(np.where(change >= -noise, advantage, 0.0).max())
-    good = undecided + value.gain_error <= GAIN_ACCURACY * scale
-    return good and undecided * value.time <= BIAS_ACCURACY * max(scale, span(value.bias))
+    advantage = problem.reward + rise + rounding * (np.abs(problem.reward) + np.abs(gain) + size)
+    if constant:
+        undecided = float((advantage - value.gain.min()).max())
+    else:
+        same = (value.source[mdp.succ] == value.source[state]) & (value.source[state] >= 0)
+        near = np.abs(value.gain[mdp.succ] - value.gain[state]) <= _IMPROVES * scale
+        if (near & ~same & (mdp.succ != state)).any():
+            return False
+        change, noise = _gain_change(mdp, pair, value.gain.astype(np.float64), scale)
+        undecided = float(np.where(change >= -noise, advantage - gain, 0.0).max())
+    good = is_accurate(value, problem.reward) and undecided + value.gain_error <= GAIN_ACCURACY * scale
+    return bool(good and undecided * value.time <= BIAS_ACCURACY * max(scale, span(value.bias)))
 
 
 def _improve(

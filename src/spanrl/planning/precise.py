@@ -16,21 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.planning.blocks import Recurrent, Transient, bound
-from spanrl.planning.elimination import Elimination, Numbers
+from spanrl.planning.elimination import Budget, Elimination, Numbers
 from spanrl.planning.problem import Vector
 
-_MOST_DOUBLES, _MOST_DECIMALS = 1e10, 2e7  # updates of one elimination: some ten seconds
+DIGITS = (50, 200, 700)
+"""Decimal digits tried, in turn."""
+
+_MOST_DOUBLES, _MOST_DECIMALS = 1e10, 2e7  # updates: some ten seconds
 _SAFETY = 8  # times n roundings: what elimination is taken to lose; exact fractions show less than a tenth of it
 
 
 class Precise:
     """Blocks in double precision, or in decimal numbers of the present context: see :func:`decimal_digits`."""
 
-    def __init__(self, digits: int | None = None, most_updates: float | None = None) -> None:
-        """Calculate with ``digits`` decimal digits or in double precision; an elimination takes at most ``most_updates``."""
+    def __init__(self, digits: int | None = None, budget: Budget | None = None) -> None:
+        """Calculate with ``digits`` decimal digits or in double precision; what updates eliminations may make, in all."""
         self._decimal = digits is not None
-        self._unit = 2.0**-53 if digits is None else 10.0 ** (1 - digits)
-        self._most = most_updates or (_MOST_DOUBLES if digits is None else _MOST_DECIMALS)
+        self._unit = 2.0**-53 if digits is None else max(10.0 ** (1 - digits), 1e-290)  # no error is said to be 0
+        self.has_most_digits = digits == DIGITS[-1]
+        self._budget = budget or Budget(_MOST_DOUBLES if digits is None else _MOST_DECIMALS)
 
     def numbers(self, values: Vector) -> Numbers:
         """Return ``values`` as this way calculates with them: decimals are exact."""
@@ -72,7 +76,7 @@ class Precise:
     def transient(self, P: Any, left: Numbers, b: Numbers) -> Transient:
         """Solve x = b + Px for a transient block P that is left with the probabilities ``left``."""
         n = b.size
-        block = Elimination(self._dense(P), left.copy(), self._most)
+        block = Elimination(self._dense(P), left.copy(), self._budget)
         zero = 0 * b
         up, down, T = block.solve(
             np.stack((np.maximum(b, zero), np.maximum(-b, zero), self.numbers(np.ones(n))), axis=1)
@@ -81,7 +85,7 @@ class Precise:
 
     def _eliminated(self, P: Any, states: NDArray[Any], reference: int) -> Elimination:
         dense = self._dense(P)
-        return Elimination(dense[np.ix_(states, states)], dense[states, reference], self._most)
+        return Elimination(dense[np.ix_(states, states)], dense[states, reference], self._budget)
 
     def _row(self, P: Any, s: int, states: NDArray[Any]) -> Numbers:
         return np.asarray(self._dense(P[[s]])[0, states])
@@ -96,7 +100,7 @@ class Precise:
 
 
 @contextmanager
-def decimal_digits(digits: int, most_updates: float | None = None) -> Iterator[Precise]:
+def decimal_digits(digits: int, budget: Budget | None = None) -> Iterator[Precise]:
     """Provide blocks with so many decimal digits and exponents without practical limits."""
     with localcontext(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN):
-        yield Precise(digits, most_updates)
+        yield Precise(digits, budget)
