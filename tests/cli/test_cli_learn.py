@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from spanrl import MDP, Run, cli, learn
+from spanrl.cli import output
 
 THREE = "three-state[delta=0.01]"
 SCAL = "scal[span_bound=2]"
@@ -180,3 +182,17 @@ def test_a_run_that_cannot_be_saved_is_still_shown(capsys, tmp_path, monkeypatch
     assert f"{learn(THREE, SCAL, horizon=100, seed=0).regret[-1]:.6g}" in out
     assert "written to" not in out
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers that send signals")
+def test_an_interrupt_that_a_callback_has_swallowed_comes_again(monkeypatch):
+    monkeypatch.setattr(output, "_AGAIN", 0.05)
+    with output.terminable() as heard:
+        for asked in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(asked)
+            with pytest.raises(KeyboardInterrupt):
+                time.sleep(5)
+        heard()
+        time.sleep(0.1)
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL

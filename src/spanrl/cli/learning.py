@@ -59,9 +59,10 @@ def learn(
         check_free(out)
     if plot:
         _check_figure(plot)
-    with terminable():
+    with terminable() as heard:
         with compiling("learn", 30):
             result = run_agent(world, chosen, horizon=steps, seed=whole_seed, points=per_decade, progress=on_terminal())
+        heard()
         written = {}
         try:
             if out:

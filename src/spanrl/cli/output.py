@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Annotated, Any
@@ -21,6 +21,9 @@ from spanrl.terminal import visible, visible_lines
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 _GAP = 3  # between two columns
 MODEL_HELP = "An environment, such as two-state or 'three-state[delta=0.01]', or the path of a saved .npz model."
+
+
+_AGAIN = 2.0  # seconds until an interrupt that nobody has heard is raised again
 
 
 class Settings:
@@ -41,23 +44,32 @@ def compiling(task: str, seconds: int = 10) -> Iterator[None]:
 
 
 @contextmanager
-def terminable() -> Iterator[None]:
-    """Take SIGTERM, and SIGHUP where it is not ignored, for Ctrl-C: what was done so far is shown and kept."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are not ours there
+def terminable() -> Iterator[Callable[[], None]]:
+    """Take SIGTERM, and SIGHUP where it is not ignored, for Ctrl-C: what was done so far is shown and kept.
+
+    An exception that a signal raises inside a callback of the interpreter or the compiler is discarded there, so it is raised once more
+    after a while, unless the function that is yielded has said that it was heard.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield lambda: None  # signals are not ours there
         return
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
         raise KeyboardInterrupt
 
-    wanted = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    def heard() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
     before = {number: signal.getsignal(number) for number in wanted}
     for number, handler in before.items():
         if handler != signal.SIG_IGN:  # nohup stays in force
             signal.signal(number, interrupt)
     try:
-        yield
+        yield heard
     finally:
+        heard()
         for number, handler in before.items():
             if handler is not None:  # None: it was set outside Python
                 signal.signal(number, handler)
