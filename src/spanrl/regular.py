@@ -11,7 +11,12 @@ from pathlib import Path
 def regular_bytes(path: Path) -> bytes:
     """Return the content of a regular file; anything else raises an OSError."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        number, what = (
+            (errno.EISDIR, os.strerror(errno.EISDIR)) if stat.S_ISDIR(mode) else (errno.EINVAL, "Not a regular file")
+        )
+        raise OSError(number, what, str(path))
     with os.fdopen(handle, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "Not a regular file", str(path))
         return stream.read()
