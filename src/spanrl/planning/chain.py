@@ -202,7 +202,7 @@ def _sources(P: Any, source: NDArray[np.int64]) -> NDArray[np.int64]:
         edges = np.concatenate((P.indices, np.full(start.size, S))), np.concatenate((row, start))
         graph = csr_array((np.ones(edges[0].size, dtype=np.int8), edges), shape=(S + 1, S + 1))
         there = breadth_first_order(graph, S, return_predecessors=False)
-        there = there[(there < S)]
+        there = there[there < S]
         there = there[source[there] < 0]
         reached[there] += 1
         found[there] = k
