@@ -17,7 +17,7 @@ from harness import REPEATS, Row, Timing, interleaved, ratio_row
 
 from models import boxed, garnet
 from spanrl import ProblemInfo
-from spanrl.confidence.regions import BernsteinBox
+from spanrl.confidence.bernstein import BernsteinBox
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Counts
 from spanrl.models.mdp import MDP

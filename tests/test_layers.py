@@ -16,7 +16,7 @@ ROOT = Path(spanrl.__file__).parent
 
 ORDER = (
     ("errors", "regular"), ("names", "tables", "axes", "seeding", "options", "parameters", "terminal"), ("models", "kernels"),
-    ("planning", "confidence"), ("agents", "envs"), ("learning",), ("experiments",), ("report", "bench"), ("paper",), ("cli", "gym_hook"),
+    ("planning",), ("confidence",), ("agents", "envs"), ("learning",), ("experiments",), ("report", "bench"), ("paper",), ("cli", "gym_hook"),
 )  # fmt: skip
 """Layers from the bottom up; a layer may import itself and what stands before its own group, and see the exceptions below."""
 
@@ -29,7 +29,7 @@ NEVER = {
     "paper/oracles": {"kernels", "planning"},  # oracles are independent of what they check
 }
 TOGETHER = {
-    ("planning", "confidence"), ("confidence", "planning"), ("kernels", "models"), ("tables", "names"),
+    ("kernels", "models"), ("tables", "names"),
     ("options", "names"), ("parameters", "names"), ("parameters", "options"),
 }  # fmt: skip
 """Neighbours in one group that may use each other."""

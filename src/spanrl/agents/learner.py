@@ -1,41 +1,46 @@
-"""The learner behind the optimistic agents: confidence set × operator × policy rule × episode rule.
+"""The learner behind all agents that plan: estimate × projection × policy rule × episode rule.
 
 ::
 
     for episodes k = 1, 2, …
         t_k ← steps done + 1;  N_k ← visits so far
-        M_k ← the region around what was seen, at time t_k
-        v, g ← T_c iterated on M_k until the gain bracket is (r_max − r_min)/√t_k wide (c = ∞: extended value iteration)
+        M_k ← what the estimate makes of it at time t_k: a set of models, or one
+        v, g ← T_c iterated on M_k until the gain bracket is as narrow as the tolerance says (c = ∞: extended value iteration)
         π_k ← the mixture (or the greedy action) of G_c v
-        play π_k until the pair about to be played has ν_k(s,a) ≥ max{1, N_k(s,a)}
+        play π_k until the episode rule allows the pair about to be played no more visits, or the episode no more steps
 
-``act`` and ``observe`` take one step at a time; :func:`spanrl.learn` runs the same episodes in compiled code and hands the experience of
-an episode over at once. Both see the same numbers in the same order, so both make the same decisions.
+An agent is a description of these parts (:class:`Rules`). ``act`` and ``observe`` take one step at a time; :func:`spanrl.learn` runs the
+same episodes in compiled code. Both see the same numbers in the same order, so both make the same decisions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.confidence.experience import take_in
-from spanrl.confidence.play import RECORDED, Stage, T
-from spanrl.confidence.regions import Region
-from spanrl.errors import InputError, OptionError
+from spanrl.agents.episodes import DOUBLING, EpisodeRule, one_over_root
+from spanrl.agents.loop import LEFT, RECORDED, Stage, T
+from spanrl.agents.observing import checked_reward, checked_state
+from spanrl.agents.offers import EPISODES, HOOK, RESUME, SETS
+from spanrl.agents.planner import Plan, Planner, Start
+from spanrl.confidence.estimate import Estimate
+from spanrl.errors import OptionError
 from spanrl.kernels.desk import new_choice
+from spanrl.kernels.jit import Passed
+from spanrl.kernels.layout import PLAIN
 from spanrl.kernels.sampling import Sampler
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Batch, Counts
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
 from spanrl.models.states import LARGEST, StateReader
-from spanrl.planning.extended import ExtendedPlanner, Plan
+from spanrl.seeding import get_state, is_compilable, set_state
 
 
 class Episode(NamedTuple):
@@ -56,9 +61,22 @@ Columns = tuple[list[Any], ...]
 
 @dataclass(frozen=True)
 class Rules:
-    """What makes an optimistic agent: its region, and how it plans on it."""
+    """What makes an agent: its estimate, how it plans on it, and when its episodes end.
 
-    region: Region
+    Args:
+        estimate: what it makes of its experience.
+        episodes: when an episode ends.
+        tolerance: how wide the gain bracket of a plan may be.
+        span_bound: c of T_c; ∞ for none.
+        mixture: in truncated states mix with the smallest action, as G_c does; otherwise play greedily.
+        perturb: plan as in the theorem of SCAL; its estimate has ``radii_at``.
+        best_of_both: run extended value iteration first, see :class:`spanrl.SCAL`.
+        warm_start: start each plan at the last bias.
+    """
+
+    estimate: Estimate
+    episodes: EpisodeRule = DOUBLING
+    tolerance: Passed = one_over_root
     span_bound: float = inf
     mixture: bool = True
     perturb: bool = False
@@ -67,7 +85,7 @@ class Rules:
 
 
 class Learner:
-    """The state of an optimistic agent. Make one with ``agent.start(info, rng)``.
+    """The state of an agent that plans. Make one with ``agent.start(info, rng)``.
 
     Attributes:
         info: what it was told.
@@ -77,6 +95,7 @@ class Learner:
         plan: the policy of the episode, as pairs and weights.
         seconds: spent planning.
         phases: seconds spent sampling, counting, building sets, sorting and sweeping, as far as compiled code took part.
+        on_episode: functions that are called with the learner after each plan. Where there are any, Python begins every episode.
     """
 
     def __init__(self, rules: Rules, info: ProblemInfo, rng: np.random.Generator) -> None:
@@ -86,21 +105,23 @@ class Learner:
         self.t, self.n_episodes, self.seconds = 0, 0, 0.0
         self.episode: Episode | None = None
         self.plan: Plan | None = None
-        self._planner = ExtendedPlanner(info, rules.region)
+        self.on_episode: list[Callable[[Any], None]] = []
+        self._planner = Planner(info, rules.estimate, rules.episodes, rules.tolerance)
+        self._steps_left = 0
         self._seen: dict[tuple[int, float, int], int] = {}
         self._hand: _Hand | None = None
         self._last: tuple[int, int] | None = None
 
     def act(self, state: int) -> int:
         """Return the action to play in ``state``; plan a new episode first where the rule says so."""
-        s = self._state("act: the state", state)
+        s = checked_state("act: the state", state, self.info, self.t)
         if self._last is not None:
             raise OptionError(f"act: step {self.t + 1} has no reward yet. Call observe(reward, next_state) first.")
-        if self._hand is None:
-            self._hand = self._begin_by_hand()
+        if self._hand is None or self._steps_left <= 0:
+            self._hand = self._begin_by_hand(s)
         choice = self._draw(s)
         if self._hand.left[choice] <= 0:
-            self._hand = self._begin_by_hand()
+            self._hand = self._begin_by_hand(s)
             choice = self._draw(s)
         self._last = choice, self._hand.pairs[choice]
         return self._hand.actions[choice]
@@ -109,11 +130,12 @@ class Learner:
         """Take the reward and the next state that the last action brought."""
         if self._last is None or self._hand is None:
             raise OptionError("observe: no action is waiting for its reward. Call act(state) first.")
-        succ = self._state("observe: the next state", next_state)
+        succ = checked_state("observe: the next state", next_state, self.info, self.t)
         choice, pair = self._last
-        key = pair, self._reward(reward), succ
+        key = pair, checked_reward(reward, self.info, self.t), succ
         self._seen[key] = self._seen.get(key, 0) + 1
         self._hand.left[choice] -= 1
+        self._steps_left -= 1
         self.t, self._last = self.t + 1, None
 
     @property
@@ -132,17 +154,20 @@ class Learner:
         """Return M_k, the set of plausible models of the episode under way."""
         if self.episode is None:
             raise OptionError("confidence_set: there is no episode yet. Call act(state) first.")
-        return self.rules.region.bounded(self.counts, self.episode.start, self.info)
+        return self.rules.estimate.bounded(self.counts, self.episode.start, self.info)
 
-    def begin_episode(self, batch: Batch | None) -> None:
-        """Take in the experience of the last episode, and plan the next."""
+    def begin_episode(self, batch: Batch | None, state: int) -> None:
+        """Take in the experience of the last episode, and plan the next, which begins in ``state``."""
         begun = perf_counter()
         if batch is not None:
-            take_in(self.counts, batch)
+            self._planner.take_in(self.counts, batch)
         start = self.t + 1
-        self.plan = self._plan(start)
+        self.plan = self._plan(start, int(state))
+        self._steps_left = self.plan.steps
         self._record(start)
         self.seconds += perf_counter() - begun
+        for told in self.on_episode:
+            told(self)
 
     def _record(self, start: int) -> None:
         """Record the episode of the plan."""
@@ -159,14 +184,30 @@ class Learner:
         return dict(zip(("sampling", "counts", "sets", "sorting", "sweeps"), self._planner.clock.tolist(), strict=True))
 
     @property
-    def plans_compiled(self) -> bool:
-        """Whether compiled code can go on from one episode to the next by itself."""
-        return not (self.rules.perturb or self.rules.best_of_both)
+    def offers(self) -> frozenset[str]:
+        """What it can do for those who run it: see :mod:`spanrl.agents.offers`."""
+        rules = self.rules
+        found = {HOOK, RESUME}
+        if rules.estimate.geometry != PLAIN and not rules.estimate.draws:
+            found.add(SETS)
+        if is_compilable(self.rng) and not (rules.perturb or rules.best_of_both or self.on_episode):
+            found.add(EPISODES)
+        return frozenset(found)
+
+    @property
+    def steps_left(self) -> int:
+        """The steps that the episode under way may still have."""
+        return self._steps_left
+
+    def moved_on(self, steps: int) -> None:
+        """Count steps that compiled code has taken in the episode under way."""
+        self.t += steps
+        self._steps_left -= steps
 
     def play(
         self, sampler: Sampler, mean: NDArray[np.float64], stage: Stage, times: NDArray[np.int64], steps: int
     ) -> Columns:
-        """Go on in compiled code, as :func:`spanrl.confidence.play.play` says; return the episodes begun."""
+        """Go on in compiled code, as :func:`spanrl.agents.loop.play` says; return the episodes begun."""
         rules, info, planner = self.rules, self.info, self._planner
         goal = planner.goal(rules.span_bound, rules.mixture, rules.warm_start)
         choice = new_choice(info.n_states) if self.plan is None else self.plan.choice
@@ -176,10 +217,16 @@ class Learner:
         if n:
             last = self.episode = Episode(*(column[-1] for column in begun))
             bounds = last.gain_low, last.gain_high
-            mixes = not last.deterministic
-            self.plan = Plan(choice.pairs, choice.weight, mixes, choice.left, bounds, last.span, last.sweeps)
+            done = (
+                bounds,
+                last.span,
+                last.sweeps,
+                choice.allowed,
+                int(stage.where[T] - last.start + 1 + stage.where[LEFT]),
+            )
+            self.plan = Plan(choice.pairs, choice.weight, not last.deterministic, choice.left, *done)
             self.n_episodes += n
-        self.t = int(stage.where[T])
+        self.t, self._steps_left = int(stage.where[T]), int(stage.where[LEFT])
         return begun
 
     def get_state(self) -> dict[str, Any]:
@@ -187,7 +234,8 @@ class Learner:
         counts, plan, seen = self.counts, self.plan, Batch.from_dict(self._seen)
         assert self._last is None
         state: dict[str, Any] = {
-            "t": self.t, "n_episodes": self.n_episodes, "seconds": self.seconds, "by_hand": self._hand is not None,
+            "t": self.t, "steps_left": self._steps_left, "n_episodes": self.n_episodes, "seconds": self.seconds,
+            "by_hand": self._hand is not None,
             "bias": self._planner.bias.copy(), "record": self.episode and list(self.episode),
             **counts.arrays(),
             **{f"seen.{name}": part for name, part in seen._asdict().items()},
@@ -210,6 +258,7 @@ class Learner:
             return  # there is no episode yet
         self.episode = Episode(*given.row("record", (int, float, float, int, bool, float, float)))
         self.plan = self._plan_from(given)
+        self._steps_left = given.integer("steps_left", 0, self.plan.steps)
         self._hand = self._by_hand(self.plan) if given.flag("by_hand") else None
 
     def _batch_from(self, given: StateReader) -> dict[tuple[int, float, int], int]:
@@ -227,24 +276,35 @@ class Learner:
         ptr, S = self.info.pair_ptr, self.info.n_states
         pairs = given.array("plan.pairs", np.int64, (2 * S,), np.repeat(ptr[:-1], 2), np.repeat(ptr[1:] - 1, 2))
         weight = given.array("plan.weight", np.float64, (S,), 0.0, 1.0)
-        doubles = type(self) is Learner  # others may end episodes otherwise
-        most = np.maximum(self.counts.n[pairs], 1) if doubles else LARGEST
-        left = given.array("plan.left", np.int64, (2 * S,), 0, most)
+        allowed = given.array("plan.allowed", np.int64, (2 * S,), 0, LARGEST)
+        left = given.array("plan.left", np.int64, (2 * S,), 0, allowed)
         low, high = given.row("plan.gain_bounds", (float, float))
         span, sweeps = given.number("plan.span"), given.integer("plan.sweeps")
-        return Plan(pairs, weight, given.flag("plan.mixes"), left, (low, high), span, sweeps)
+        steps = given.integer("plan.steps")
+        return Plan(pairs, weight, given.flag("plan.mixes"), left, (low, high), span, sweeps, allowed, steps)
 
-    def _plan(self, t: int) -> Plan:
-        rules = self.rules
-        counts, c, mixture = self.counts, rules.span_bound, rules.mixture
+    def _plan(self, t: int, state: int) -> Plan:
+        rules, counts, c, mixture = self.rules, self.counts, self.rules.span_bound, self.rules.mixture
+        start = Start(t, state, 0 if self.episode is None else t - self.episode.start, self._words())
         if rules.perturb:
-            return self._planner.plan_perturbed(counts, t, span_bound=c, mixture=mixture)
-        return self._planner.plan(
-            counts, t, span_bound=c, mixture=mixture, from_bias=rules.warm_start, plain=rules.best_of_both
+            plan = self._planner.plan_perturbed(counts, start, span_bound=c, mixture=mixture)
+        else:
+            both, warm = rules.best_of_both, rules.warm_start
+            plan = self._planner.plan(counts, start, span_bound=c, mixture=mixture, from_bias=warm, plain=both)
+        if rules.estimate.draws and is_compilable(self.rng):
+            set_state(self.rng, start.words)
+        return plan
+
+    def _words(self) -> NDArray[np.uint64]:
+        """Return random words for an estimate that draws: the generator's own, or some that it draws where it has others."""
+        if is_compilable(self.rng):
+            return get_state(self.rng)
+        return (
+            self.rng.integers(2**64, size=4, dtype=np.uint64) if self.rules.estimate.draws else np.zeros(4, np.uint64)
         )
 
-    def _begin_by_hand(self) -> _Hand:
-        self.begin_episode(Batch.from_dict(self._seen))
+    def _begin_by_hand(self, state: int) -> _Hand:
+        self.begin_episode(Batch.from_dict(self._seen), state)
         self._seen = {}
         assert self.plan is not None
         return self._by_hand(self.plan)
@@ -258,27 +318,9 @@ class Learner:
         weight = self._hand.weight[state]
         return 2 * state + (weight > 0.0 and self.rng.random() < weight)
 
-    def _state(self, what: str, value: Any) -> int:
-        """Return a state as an int, or refuse it with the step."""
-        if type(value) is int and 0 <= value < self.info.n_states:  # the usual case, told fast
-            return value
-        if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < self.info.n_states:
-            raise OptionError(f"{what} must be in 0..{self.info.n_states - 1}; got {value!r} at step {self.t + 1}.")
-        return int(value)
-
-    def _reward(self, value: Any) -> float:
-        """Return a reward as a float, or refuse it with its value and step."""
-        info = self.info
-        if not (type(value) is float or isinstance(value, Real)) or not info.r_min <= float(value) <= info.r_max:
-            raise InputError(
-                f"observe: the reward must lie in [{info.r_min:g}, {info.r_max:g}]; got {value!r} at step {self.t + 1}. "
-                "Declare the range of the rewards, r_min and r_max."
-            )
-        return float(value) + 0.0  # no −0.0: equal rewards are one
-
 
 def _episodes(records: NDArray[np.float64], r_min: float) -> Columns:
-    """Return what compiled code has recorded (see :class:`spanrl.confidence.play.Stage`), in the user's units."""
+    """Return what compiled code has recorded (see :class:`spanrl.agents.loop.Stage`), in the user's units."""
     start, low, high, span, sweeps, mixes = records.T
     low, high = low + r_min, high + r_min
     columns = start.astype(np.int64), (low + high) / 2, span, sweeps.astype(np.int64), mixes == 0.0, low, high

@@ -14,7 +14,7 @@ from spanrl.seeding import generator
 if TYPE_CHECKING:
     import numpy as np
 
-    from spanrl.agents.learner import Learner
+    from spanrl.agents.learner import Learner, Rules
     from spanrl.models.info import ProblemInfo
 
 _LONG = 10**4
@@ -22,7 +22,7 @@ _LONG = 10**4
 
 @dataclass(frozen=True)
 class SCAL:
-    """Plan with ScOpt on the augmented Bernstein set: no iterate's span exceeds c.
+    """Plan with ScOpt on the augmented confidence set: no iterate's span exceeds c.
 
     Args:
         span_bound: c ≥ 0, a bound on sp(h*); the regret bound needs c ≥ sp(h*).
@@ -35,6 +35,8 @@ class SCAL:
             otherwise run ScOpt. (The end of the paper's SCAL section asks for the one of the two whose value has the smaller span; with
             η = 0 and v₀ = 0 both iterate alike until the span exceeds c, so it is this.)
         warm_start: start each planning at the last bias; False starts at 0 as the paper does.
+        bounds: the confidence set, "bernstein" (the paper) or another of :data:`spanrl.confidence.bounds.BOUNDS`.
+        episodes: when episodes end, "doubling" (the paper) or another of :data:`spanrl.agents.episodes.EPISODE_RULES`.
     """
 
     span_bound: float
@@ -45,6 +47,8 @@ class SCAL:
     perturb: bool = False
     best_of_both: bool = False
     warm_start: bool = True
+    bounds: str = "bernstein"
+    episodes: str = "doubling"
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -60,11 +64,28 @@ class SCAL:
             require(False, "SCAL", "perturb and best_of_both exclude each other", True, "Leave one of them out.")
         if self.perturb and c == inf:
             require(False, "SCAL", "perturb needs a finite span_bound", c, "Leave perturb out.")
+        _ = self.rules
+
+    @property
+    def rules(self) -> Rules:
+        """The parts that the agent is made of."""
+        from spanrl.agents.episodes import episode_rule
+        from spanrl.agents.learner import Rules
+        from spanrl.confidence.bounds import make_bounds
+
+        return Rules(
+            make_bounds("SCAL", self.bounds, self.delta, self.p_scale, self.r_scale, perturb=self.perturb),
+            episode_rule("SCAL", self.episodes),
+            span_bound=float(self.span_bound),
+            mixture=self.policy == "mixture",
+            perturb=self.perturb,
+            best_of_both=self.best_of_both,
+            warm_start=self.warm_start,
+        )
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
         """Return a learner for the problem."""
-        from spanrl.agents.learner import Learner, Rules
-        from spanrl.confidence.regions import BernsteinBox
+        from spanrl.agents.learner import Learner
 
         if self.perturb and info.is_longer_than(_LONG):
             warnings.warn(
@@ -72,12 +93,4 @@ class SCAL:
                 "Leave it out, as the paper's experiments do.",
                 stacklevel=2,
             )
-        rules = Rules(
-            BernsteinBox(self.delta, self.p_scale, self.r_scale),
-            span_bound=float(self.span_bound),
-            mixture=self.policy == "mixture",
-            perturb=self.perturb,
-            best_of_both=self.best_of_both,
-            warm_start=self.warm_start,
-        )
-        return Learner(rules, info, generator("SCAL", rng))
+        return Learner(self.rules, info, generator("SCAL", rng))

@@ -11,24 +11,28 @@ from spanrl.seeding import generator
 if TYPE_CHECKING:
     import numpy as np
 
-    from spanrl.agents.learner import Learner
+    from spanrl.agents.learner import Learner, Rules
     from spanrl.models.info import ProblemInfo
 
 
 @dataclass(frozen=True)
 class UCRL:
-    """UCRL with the paper's Bernstein sets and extended value iteration (Fruit et al. 2018, Sec. 3 and 6).
+    """UCRL with intervals for each reward and transition probability, and extended value iteration (Fruit et al. 2018, Sec. 3 and 6).
 
     Args:
         delta: confidence level in (0, 1), or "rsqrt" for δ_k = 1/√t_k (the authors' program).
         p_scale, r_scale: factors α_p, α_r inside the radii; 1 is the theory.
         warm_start: start each planning at the last bias; False starts at 0 as the paper does.
+        bounds: the confidence set, "bernstein" (the paper) or another of :data:`spanrl.confidence.bounds.BOUNDS`.
+        episodes: when episodes end, "doubling" (the paper) or another of :data:`spanrl.agents.episodes.EPISODE_RULES`.
     """
 
     delta: float | str = 0.05
     p_scale: float = 1.0
     r_scale: float = 1.0
     warm_start: bool = True
+    bounds: str = "bernstein"
+    episodes: str = "doubling"
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -36,11 +40,21 @@ class UCRL:
         check_flag("UCRL", "warm_start", self.warm_start)
         check_scale("UCRL", "p_scale", self.p_scale)
         check_scale("UCRL", "r_scale", self.r_scale)
+        _ = self.rules
+
+    @property
+    def rules(self) -> Rules:
+        """The parts that the agent is made of."""
+        from spanrl.agents.episodes import episode_rule
+        from spanrl.agents.learner import Rules
+        from spanrl.confidence.bounds import make_bounds
+
+        scales = self.p_scale, self.r_scale
+        estimate = make_bounds("UCRL", self.bounds, self.delta, *scales)
+        return Rules(estimate, episode_rule("UCRL", self.episodes), warm_start=self.warm_start)
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
         """Return a learner for the problem."""
-        from spanrl.agents.learner import Learner, Rules
-        from spanrl.confidence.regions import BernsteinBox
+        from spanrl.agents.learner import Learner
 
-        region = BernsteinBox(self.delta, self.p_scale, self.r_scale)
-        return Learner(Rules(region, warm_start=self.warm_start), info, generator("UCRL", rng))
+        return Learner(self.rules, info, generator("UCRL", rng))

@@ -37,6 +37,6 @@ class UCRL2:
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
         """Return a learner for the problem."""
         from spanrl.agents.learner import Learner, Rules
-        from spanrl.confidence.regions import HoeffdingBall
+        from spanrl.confidence.hoeffding import HoeffdingBall
 
         return Learner(Rules(HoeffdingBall(self.delta), warm_start=self.warm_start), info, generator("UCRL2", rng))

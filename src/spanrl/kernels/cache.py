@@ -1,7 +1,7 @@
 """Where compiled kernels are kept; numba is not imported to find out.
 
-numba notices a change of the file a kernel stands in, not of the kernels it calls in other files. Our cache folder is therefore
-named by a hash of all kernel sources and numba's version: any change starts a fresh one.
+Each kernel is kept with a hash of all that it was made from (:mod:`spanrl.kernels.fingerprint`), so that none is ever stale. The folder is
+named by what they have in common: how they are compiled, and by which version of numba.
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 INNER = "inner"  # the folder within of kernels that other kernels call
+_COMPILING = "jit.py", "fingerprint.py", "numba_cache.py"
 _WARNED: set[Path] = set()  # caches that a warning has named already
 
 
 @cache
-def kernel_digest() -> str:
-    """Return a hash of the sources of all kernels and of numba's version: two versions in one folder drop each other's work."""
-    return hashlib.sha256(f"{digest_of('kernels', 'confidence')} {version('numba')}".encode()).hexdigest()[:16]
+def compiler_digest() -> str:
+    """Return a hash of how kernels are compiled and of numba's version: two versions in one folder drop each other's work."""
+    digest = hashlib.sha256(version("numba").encode())
+    for name in _COMPILING:
+        digest.update((Path(__file__).parent / name).read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @cache
@@ -53,7 +57,7 @@ def find_cache() -> tuple[Path, str]:
         base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError as error:
         return Path("~/.cache/spanrl"), str(error)  # there is no home
-    folder = Path(base) / "spanrl" / f"kernels-{kernel_digest()}"
+    folder = Path(base) / "spanrl" / f"kernels-{compiler_digest()}"
     try:
         for part in (folder, folder / INNER):
             part.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -82,10 +86,15 @@ def mark_compiled(task: str) -> None:
     folder = cache_dir()
     if folder is not None:
         with suppress(OSError):
-            (folder / f"{task}.compiled").touch()
+            _mark(folder, task).touch()
 
 
 def is_compiled(task: str) -> bool:
     """Tell whether a task has run to its end before, so that the first run can announce the wait."""
     folder = cache_dir()
-    return folder is not None and (folder / f"{task}.compiled").exists()
+    return folder is not None and _mark(folder, task).exists()
+
+
+def _mark(folder: Path, task: str) -> Path:
+    """Return the file that says so: with other sources it is another one."""
+    return folder / f"{task}-{source_digest()}.compiled"

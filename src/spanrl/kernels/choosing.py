@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from spanrl.kernels.backups import ball_values, pick, sorted_box_values
+from spanrl.kernels.extended import has_less_room, plain_sweep, walk_with_flags
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.jit import kernel
-from spanrl.kernels.layout import BOX
-from spanrl.kernels.order import rank_states
+from spanrl.kernels.layout import BALL, BOX
+from spanrl.kernels.order import rank_open, rank_states
 
 _TIE = 1e-10
 _NOISE = 2e-15
@@ -16,7 +17,9 @@ _ROUNDING = 1e-12
 
 
 @kernel
-def choose(m, ws, rows, least_reward, ws_least, v, best, n_live, c, room, mixture, pairs, weight):
+def choose(
+    m, sets, ws, ranked, rows, least_reward, ws_least, ranked_least, v, best, n_live, c, room, mixture, pairs, weight
+):
     """Write the policy of G_c v: pair ``pairs[2s]``, with probability weight[s] the pair ``pairs[2s+1]``; return whether any weight is > 0.
 
     The workspace is ranked by v and holds the values there of all pairs that can be best, the first ``n_live`` of ``rows.live`` (see
@@ -46,30 +49,54 @@ def choose(m, ws, rows, least_reward, ws_least, v, best, n_live, c, room, mixtur
                 n += 1
     if n == 0:
         return False
-    _least_values(m, ws, rows, least_reward, ws_least, v, cut[:n])
+    _least_values(m, sets, ws, ranked, rows, least_reward, ws_least, ranked_least, v, cut[:n])
     return _mix(pair_ptr, q, ws_least.q, cut[:n], low + c, margin, tie, pairs, weight)
 
 
 @kernel
-def _least_values(m, ranked, rows, least, ws, v, cut):
+def _least_values(m, sets, ws_high, ranked, rows, least, ws, ranked_least, v, cut):
     """Set ws_least.q to r_min(i) + min{pᵀv : p in set i} of the pairs ``cut``."""
     if m.kind == BOX:
-        keys, prefix, w = ranked.keys, ranked.prefix, ranked.w
         n = _least_of_boxes(
-            m.succ_ptr, m.succ, m.low, m.rest, least, keys, prefix, w, rows.stop, rows.part, cut, ws.todo, ws.q
-        )
+            m.succ_ptr, m.succ, m.low, m.room, m.rest, least, ranked.keys, ranked.prefix, ws_high.w, rows.slack, rows.stop,
+            rows.part, sets.flagged, ranked.n_open[0], cut, ws.todo, ws.q,
+        )  # fmt: skip
         if n > 0:
             rank_states(-1.0, v, ws)
-            sorted_box_values(m, least, -1.0, ws, ws.todo[:n], ws.q)
-    else:
+            if sets.flagged.size == 0:
+                sorted_box_values(m, least, -1.0, ws, ws.todo[:n], ws.q)
+            else:
+                rank_open(sets.closed, ws, ranked_least)
+                walk_with_flags(m, sets.flagged, least, -1.0, ws, ranked_least, ws.todo[:n], ws.q)
+    elif m.kind == BALL:
         rank_states(-1.0, v, ws)
         ball_values(m, least, -1.0, ws, cut, ws.q)
+    else:
+        plain_sweep(m.succ_ptr, m.succ, m.low, least, cut, v, ws.q)
 
 
 @kernel
-def _least_of_boxes(succ_ptr, listed, lows, rests, least, keys, prefix, w, stop, part, cut, todo, q):
+def _least_of_boxes(
+    succ_ptr,
+    listed,
+    lows,
+    rooms,
+    rests,
+    least,
+    keys,
+    prefix,
+    w,
+    slack,
+    stop,
+    part,
+    flagged,
+    n_open,
+    cut,
+    todo,
+    q,
+):
     """Do it where unlisted states take all of the slack, from the other end; write the others to ``todo`` and return how many."""
-    n, one, last = 0, np.uint64(1), np.uint64(keys.size - 1)
+    n, one = 0, np.uint64(1)
     for pair in cut:
         i = np.uint64(pair)
         j, end, total, worst = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one]), 0.0, np.inf
@@ -78,10 +105,15 @@ def _least_of_boxes(succ_ptr, listed, lows, rests, least, keys, prefix, w, stop,
             total += lows[j] * x
             worst = min(worst, x)
             j += one
-        k = last - np.uint64(stop[i])
+        first, last = np.uint64(0), np.uint64(w.size - 1)
+        if flagged.size > 0 and flagged[i]:
+            first, last = np.uint64(w.size + 1), np.uint64(w.size + n_open)
+        k = last - (np.uint64(stop[i]) - first)
         q[i] = least[i] + (total + rests[i] * (prefix[last + one] - prefix[k + one]) + part[i] * keys[k])
         todo[n] = pair
-        n += worst < keys[k]
+        n += worst < keys[k] or (
+            worst == keys[k] and has_less_room(rooms, succ_ptr[i], succ_ptr[i + one], min(rests[i], slack[i]))
+        )
     return n
 
 

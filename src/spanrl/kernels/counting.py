@@ -43,8 +43,11 @@ def add_rewards(pair, reward, times, seen):
 
 
 @allocating
-def list_successors(pair, succ_new, seen):
-    """List successors that are not listed yet, seen 0 times so far; return how many, or −1, with nothing done, where there is no room."""
+def list_successors(pair, succ_new, seen, moved):
+    """List successors that are not listed yet, seen 0 times so far; return how many, or −1, with nothing done, where there is no room.
+
+    ``moved`` [m, n] holds numbers of others, one column per listed successor: they move along.
+    """
     succ_ptr, succ = seen.succ_ptr, seen.succ
     at, who, n_new = np.empty(pair.size, np.int64), np.empty(pair.size, np.int64), 0
     for e in range(pair.size):
@@ -68,7 +71,7 @@ def list_successors(pair, succ_new, seen):
     listed = succ_ptr[-1]
     if listed + n_new > succ.size:
         return -1
-    _make_gaps(at[:n_new], listed, seen)
+    _make_gaps(at[:n_new], listed, seen.succ, seen.times, moved)
     for k in range(n_new):
         succ[at[k] + k], seen.times[at[k] + k] = succ_new[who[k]], 0
     k = 0
@@ -80,9 +83,8 @@ def list_successors(pair, succ_new, seen):
 
 
 @part
-def _make_gaps(at, listed, seen):
+def _make_gaps(at, listed, succ, times, moved):
     """Move what stands from at[k] on by k+1 places, from the back."""
-    succ, times, p_hat, p_error, p_inverse = seen.succ, seen.times, seen.p_hat, seen.p_error, seen.p_inverse
     end = listed
     for k in range(at.size - 1, -1, -1):
         shift = k + 1
@@ -90,38 +92,42 @@ def _make_gaps(at, listed, seen):
             succ[j + shift] = succ[j]
         for j in range(end - 1, at[k] - 1, -1):
             times[j + shift] = times[j]
-        for j in range(end - 1, at[k] - 1, -1):
-            p_hat[j + shift] = p_hat[j]
-        for j in range(end - 1, at[k] - 1, -1):
-            p_error[j + shift] = p_error[j]
-        for j in range(end - 1, at[k] - 1, -1):
-            p_inverse[j + shift] = p_inverse[j]
+        for row in range(moved.shape[0]):
+            for j in range(end - 1, at[k] - 1, -1):
+                moved[row, j + shift] = moved[row, j]
         end = at[k]
 
 
 @part
 def add_successors(pair, succ_new, times_new, seen):
-    """Add to the counts of successors, which must be listed, and compute the shares of the pairs that were visited."""
-    succ_ptr, succ, times, n = seen.succ_ptr, seen.succ, seen.times, seen.n
+    """Add to the counts of successors, which must be listed."""
+    succ_ptr, succ, times = seen.succ_ptr, seen.succ, seen.times
     for e in range(pair.size):
         times[_find(succ, succ_ptr[pair[e]], succ_ptr[pair[e] + 1], succ_new[e])] += times_new[e]
-    for e in range(pair.size):
-        if e > 0 and pair[e] == pair[e - 1]:
-            continue
-        i = pair[e]
-        N = n[i]
-        seen.inverse[i] = 1 / max(N - 1, 1)
-        for j in range(succ_ptr[i], succ_ptr[i + 1]):
-            p = times[j] / N
-            seen.p_hat[j], seen.p_error[j], seen.p_inverse[j] = p, np.sqrt(p * (1 - p) / N), seen.inverse[i]
-        seen.r_error[i] = np.sqrt(seen.r_sq[i] / max(N - 1, 1) / N) if N > 1 else 0.0
 
 
 @kernel
-def add_batch(pair, reward, succ, times, seen):
+def add_batch(pair, reward, succ, times, seen, moved):
     """Take in the experience of an episode; return how many successors are new, or −1, with nothing done, where there is no room."""
-    n_new = list_successors(pair, succ, seen)
+    n_new = list_successors(pair, succ, seen, moved)
     if n_new >= 0:
         add_rewards(pair, reward, times, seen)
         add_successors(pair, succ, times, seen)
     return n_new
+
+
+@kernel
+def note_changes(pair, changed, n_changed):
+    """Add the pairs of a batch to those that have changed since the last plan; return how many these are.
+
+    Where some stand there already, all pairs count as changed: it is right, and happens only to those who count without planning.
+    """
+    if n_changed > 0:
+        for i in range(changed.size):
+            changed[i] = i
+        return changed.size
+    for e in range(pair.size):
+        if e == 0 or pair[e] != pair[e - 1]:
+            changed[n_changed] = pair[e]
+            n_changed += 1
+    return n_changed

@@ -2,7 +2,7 @@
 
 A sweep over actions gives Lv, and so the gain bracket: it alone can end the iteration. Between two of these the actions chosen by the
 first are frozen (modified policy iteration): in boxes with nature's answer to them (:mod:`spanrl.kernels.frozen`), in balls nature keeps
-choosing anew.
+choosing anew, and in plain models it has no choice. What is assumed of a set stands in :class:`spanrl.kernels.desk.Sets`.
 
 Loops are written without branches where the data would decide them: a wrong guess of the processor costs more than a pair.
 """
@@ -14,17 +14,19 @@ import numpy as np
 from spanrl.kernels.backups import ball_values, pick, sorted_box_values
 from spanrl.kernels.clock import SORTING, now
 from spanrl.kernels.extremes import extremes
-from spanrl.kernels.frozen import freeze_box, sweep_frozen
+from spanrl.kernels.frozen import freeze, sweep_frozen
 from spanrl.kernels.iterate import bracket, clip, relax
 from spanrl.kernels.jit import kernel, part
-from spanrl.kernels.layout import BOX, FREE
-from spanrl.kernels.order import rank_states
+from spanrl.kernels.layout import BALL, BOX, PLAIN, Workspace
+from spanrl.kernels.order import rank_open, rank_states
 
 RUNNING, CONVERGED, TOO_WIDE = 0, 1, 2
 
 _LOOK = 4  # rounds before the first look at the speed; then at every doubling
 _STALL = 0.9
 _MARGIN = 1e-9
+_HAIR = 1e-12
+_UNKNOWN = 2  # whether a row is narrow
 _FEW = 3  # actions that change: the policy is nearly found, and its value worth more sweeps
 
 
@@ -40,21 +42,44 @@ def start_planning(progress, lead, v, from_bias):
 
 
 @kernel
-def close_box(n, rest, total):
-    """Return (slack, rest) of a box with lower ends of ``total``: FREE where unseen successors may have all of the mass, or if n = 0."""
-    free = (n == 0) | (rest >= 1.0)
-    return FREE if free else max(0.0, 1.0 - total), 1.0 if free else rest
+def has_less_room(rooms, first, end, size):
+    """Tell whether a listed successor has less room than ``size``; a hair, 1e-12 of all mass, does not count."""
+    less = False
+    for j in range(first, end):
+        less |= rooms[j] < size - _HAIR
+    return less
+
+
+@kernel
+def keep_due(todo, n, value, keys, stop, narrow, rooms, succ_ptr, rests, slack):
+    """Keep of ``todo[:n]`` the rows that must be walked: a listed successor is worth more than the last state that is given any.
+
+    Where the two are worth the same, it does not matter who of them is given it, unless a listed successor has less room than what an
+    unlisted one is given. Returns how many are left.
+    """
+    due = 0
+    for e in range(n):
+        i = todo[e]
+        if value[i] == keys[stop[i]]:
+            if narrow[i] == _UNKNOWN:
+                size = min(rests[i], slack[i])
+                narrow[i] = has_less_room(rooms, succ_ptr[i], succ_ptr[i + 1], size)
+            if narrow[i] == 0:
+                continue
+        todo[due] = i
+        due += 1
+    return due
 
 
 @kernel
 def _first_box_sweep(
-    succ_ptr, listed, lows, slack, rests, reward, pairs, keys, prefix, w, stop, part, turn, peak, n_visits, todo, q
+    succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, slack, stop, part, peak, flagged, n_open, todo, q
 ):
     """Close all boxes, and do what :func:`_box_sweep` does: both walk the rows, so they do it together.
 
     What comes after the walk is done for all pairs at once: such loops become vector instructions.
     """
-    one, last = np.uint64(1), keys.size - 1.0
+    one, last = np.uint64(1), w.size - 1.0
     for pair in pairs:
         i = np.uint64(pair)
         j, end = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one])
@@ -67,29 +92,31 @@ def _first_box_sweep(
             j += one
         slack[i], q[i], peak[i] = low, total, best
     for i in range(q.size):
-        mass, rest = close_box(n_visits[i], rests[i], slack[i])
+        mass, rest = max(0.0, 1.0 - slack[i]), rests[i]
         full = min(np.floor(mass / rest), last)
-        full = full if 0.0 < mass < FREE else 0.0
-        slack[i], rests[i] = mass, rest
-        stop[i], part[i] = np.int64(full), 1.0 if mass == FREE else mass - full * rest
+        full = full if (mass > 0.0) & (rest < 1.0) else 0.0
+        slack[i] = mass
+        stop[i], part[i] = np.int64(full), mass - full * rest
+    for i in range(flagged.size):
+        if flagged[i]:  # its slack ends among the open states, which are ranked behind all states
+            mass, rest = slack[i], rests[i]
+            full = min(np.floor(mass / rest), n_open - 1.0) if mass > 0.0 and rest < 1.0 else 0.0
+            stop[i], part[i] = w.size + 1 + np.int64(full), mass - full * rest
     n = 0
     for i in range(q.size):
         k = np.uint64(stop[i])
         q[i] = reward[i] + (q[i] + rests[i] * prefix[k] + part[i] * keys[k])
         todo[n] = i
-        turn[i] = peak[i] > keys[k]
-        n += turn[i]
+        n += peak[i] >= keys[k]
     return n
 
 
 @kernel
-def _box_sweep(succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, stop, part, turn, todo, q):
-    """Set q(i) = r(i) + max{pᵀv : p in box i} of ``pairs``, at the values that the workspace is ranked by; return how many are left.
+def _box_sweep(succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, stop, part, peak, todo, q):
+    """Set q(i) = r(i) + max{pᵀv : p in box i} of ``pairs``, at the values that the states are ranked by, if unlisted states take the slack.
 
-    Those are in ``todo``, and marked: their listed successors have their ``turn``, so that their rows must be walked in order.
-    Most often the slack is spent on unlisted states before a listed successor has its turn: the best of these is then worth no more than
-    the last state that is given any. Where it is worth as much, it does not matter who of the two is given it, since a listed successor
-    has room for what an unlisted one may have: its radius is the larger one.
+    Most often it is spent on these before a listed successor has its turn: the best one, of value ``peak``, is then worth less than the
+    last state that is given any. The other pairs are written to ``todo``; returns how many.
     """
     n, one = 0, np.uint64(1)
     for pair in pairs:
@@ -103,31 +130,70 @@ def _box_sweep(succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, st
         k = np.uint64(stop[i])
         q[i] = reward[i] + (total + rests[i] * prefix[k] + part[i] * keys[k])
         todo[n] = pair
-        turn[i] = best > keys[k]
-        n += best > keys[k]
+        peak[i] = best
+        n += best >= keys[k]
     return n
 
 
 @kernel
-def _sweep(m, slack, rest, reward, ws, rows, n_visits, progress, u, best):
+def plain_sweep(succ_ptr, listed, p, reward, pairs, v, q):
+    """Set q(i) = r(i) + pᵀv of ``pairs`` of a plain model."""
+    one = np.uint64(1)
+    for pair in pairs:
+        i = np.uint64(pair)
+        j, end, total = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one]), 0.0
+        while j < end:
+            total += p[j] * v[listed[j]]
+            j += one
+        q[i] = reward[i] + total
+
+
+@kernel
+def walk_with_flags(m, flagged, reward, sign, ws, ranked, todo, q):
+    """Do what :func:`sorted_box_values` does for the pairs ``todo``; flagged rows are walked in the order of the open states."""
+    n = 0  # the others first
+    for e in range(todo.size):
+        if not flagged[todo[e]]:
+            todo[n], todo[e] = todo[e], todo[n]
+            n += 1
+    sorted_box_values(m, reward, sign, ws, todo[:n], q)
+    first = ws.keys.size + 1
+    end = first + ranked.n_open[0]
+    keys, prefix = ranked.keys[first:end], ranked.prefix[first : end + 1]
+    among = Workspace(
+        ranked.order[first:end], keys, prefix, ws.w, ranked.rank, ws.tmp_keys, ws.tmp_order, ws.succ, ws.low, ws.room,
+        ws.q, ws.pairs, ws.todo, ws.taken, ws.version,
+    )  # fmt: skip
+    sorted_box_values(m, reward, sign, among, todo[n:], q)
+
+
+@kernel
+def _sweep(m, flagged, reward, ws, ranked, rows, v, progress, u, best):
     """Set u = Lv, and ``best`` to pairs that attain it. Pairs that cannot be best are left out; ``rows.live`` begins with the others."""
     n_live = _remaining(rows.lead, rows.live, ws.pairs, progress[6])
     progress[8] = n_live
     pairs = rows.live[:n_live]
     if m.kind == BOX:
         if progress[2] == 0.0:
+            rows.narrow[:] = _UNKNOWN
             n = _first_box_sweep(
-                m.succ_ptr, m.succ, m.low, slack, rest, reward, pairs, ws.keys, ws.prefix, ws.w, rows.stop, rows.part,
-                rows.turn, rows.peak, n_visits, ws.todo, ws.q,
+                m.succ_ptr, m.succ, m.low, m.rest, reward, pairs, ranked.keys, ranked.prefix, ws.w, rows.slack, rows.stop,
+                rows.part, rows.peak, flagged, ranked.n_open[0], ws.todo, ws.q,
             )  # fmt: skip
         else:
             n = _box_sweep(
-                m.succ_ptr, m.succ, m.low, rest, reward, pairs, ws.keys, ws.prefix, ws.w, rows.stop, rows.part, rows.turn,
-                ws.todo, ws.q,
+                m.succ_ptr, m.succ, m.low, m.rest, reward, pairs, ranked.keys, ranked.prefix, ws.w, rows.stop, rows.part,
+                rows.peak, ws.todo, ws.q,
             )  # fmt: skip
-        sorted_box_values(m, reward, 1.0, ws, ws.todo[:n], ws.q)
-    else:
+        n = keep_due(ws.todo, n, rows.peak, ranked.keys, rows.stop, rows.narrow, m.room, m.succ_ptr, m.rest, rows.slack)
+        if flagged.size == 0:
+            sorted_box_values(m, reward, 1.0, ws, ws.todo[:n], ws.q)
+        else:
+            walk_with_flags(m, flagged, reward, 1.0, ws, ranked, ws.todo[:n], ws.q)
+    elif m.kind == BALL:
         ball_values(m, reward, 1.0, ws, pairs, ws.q)
+    else:
+        plain_sweep(m.succ_ptr, m.succ, m.low, reward, pairs, v, ws.q)
     if n_live < ws.pairs.size:
         _best_of_live(pairs, rows.state, ws.q, u, best)
     else:
@@ -210,13 +276,13 @@ def _ball_sweep(m, reward, ws, v, u, pairs, c, a):
 
 
 @kernel
-def _frozen_sweeps(m, reward, ws, frozen, v, u, best, c, a, goal, most):
+def _frozen_sweeps(m, reward, ws, ranked, frozen, v, u, best, c, a, goal, most):
     """Sweep over the frozen policy until the steps are equal up to ``goal``, or ``most`` times; return how often."""
     for n in range(most):
-        if m.kind == BOX:
-            width = sweep_frozen(frozen, ws.order, ws.keys, ws.prefix, v, u, c, a)
-        else:
+        if m.kind == BALL:
             width = _ball_sweep(m, reward, ws, v, u, best, c, a)
+        else:
+            width = sweep_frozen(frozen, ws.keys, ranked, v, u, c, a)
         if width <= goal:
             return n + 1
     return most
@@ -233,7 +299,7 @@ def _rests(rounds):
 
 
 @part
-def improve(desk, n_visits, goal, tol):
+def improve(desk, goal, tol):
     """Iterate v ← (1−a)v + a·T_c v until the gain bracket is at most ``tol`` wide, for at most ``goal.budget`` sweeps over actions.
 
     Before each of these but the first come sweeps over frozen actions, ``goal.inner`` or a few times as many, and then only pairs are
@@ -246,7 +312,8 @@ def improve(desk, n_visits, goal, tol):
     that the outcome does not depend on the budget. An iterate whose span exceeds ``goal.widest`` ends it. Returns (outcome, lo, hi); on
     success v is the vector that the bracket belongs to, and ws.q has the values at v of all pairs that can be best.
     """
-    m, ws, rows, reward, frozen = desk.m, desk.ws, desk.rows, desk.reward, desk.frozen
+    m, ws, ranked, rows, reward, frozen = desk.m, desk.ws, desk.ranked, desk.rows, desk.reward, desk.frozen
+    flagged, closed = desk.sets.flagged, desk.sets.closed
     v, u, best, progress, c = desk.v, desk.u, desk.best, desk.progress, goal.span_bound
     for _ in range(goal.budget):
         if goal.inner > 0 and progress[2] > 0.0:
@@ -255,12 +322,15 @@ def improve(desk, n_visits, goal, tol):
                 a = min(progress[1], 0.9) if progress[2] > _LOOK else progress[1]  # a frozen policy may be periodic
                 nearly = progress[7] <= _FEW and progress[2] >= _LOOK
                 most = 5 * goal.inner if nearly else goal.inner
-                progress[0] += _frozen_sweeps(m, reward, ws, frozen, v, u, best, c, a, enough, most)
+                progress[0] += _frozen_sweeps(m, reward, ws, ranked, frozen, v, u, best, c, a, enough, most)
             progress[6] += _distance(v, rows.v)
         begun = now(desk.moment)
-        rank_states(1.0, v, ws)
+        if m.kind != PLAIN:
+            rank_states(1.0, v, ws)
+            if closed.size > 0:
+                rank_open(closed, ws, ranked)
         desk.clock[SORTING] += now(desk.moment) - begun
-        _sweep(m, desk.ends.slack, desk.ends.rest, reward, ws, rows, n_visits, progress, u, best)
+        _sweep(m, flagged, reward, ws, ranked, rows, v, progress, u, best)
         clip(u, c)
         lo, hi = bracket(v, u)
         progress[0] += 1.0
@@ -271,8 +341,8 @@ def improve(desk, n_visits, goal, tol):
         if goal.inner > 0:
             live = rows.live[: np.int64(progress[8])]
             _keep_leads(live, rows.state, rows.lead, rows.top, rows.v, ws.q, best, v, progress[6])
-            if m.kind == BOX:
-                progress[7] = freeze_box(m, reward, ws, rows, best, frozen, progress[2] == 1.0)
+            if m.kind != BALL:
+                progress[7] = freeze(m, flagged, reward, ws, ranked, rows, best, frozen, progress[2] == 1.0, desk.owned)
         if progress[2] >= progress[4]:
             if hi - lo > _STALL * progress[3]:
                 progress[1] = 0.9 if progress[1] == 1.0 else 0.5

@@ -16,6 +16,7 @@ import numpy as np
 
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.jit import allocating, kernel
+from spanrl.kernels.layout import PLAIN
 
 
 class Frozen(NamedTuple):
@@ -80,18 +81,19 @@ def _assign_places(pair_ptr, succ_ptr, frozen):
 
 
 @kernel
-def freeze_box(m, reward, ws, rows, pairs, frozen, afresh):
-    """Freeze ``pairs`` [S] of a box model as nature answers at the values that the workspace is ranked by; return how many have changed.
+def freeze(m, flagged, reward, ws, ranked, rows, pairs, frozen, afresh, owned):
+    """Freeze ``pairs`` [S] of a plain or box model as nature answers at the values that the states are ranked by; return how many changed.
 
-    Rows whose best listed successor had its turn (``rows.turn``) must stand in order in the workspace. Other rows do not depend on the
-    values: where the pair is the same, it stays as it is, unless all is to be done ``afresh``.
+    Rows that were walked (:func:`spanrl.kernels.extended.keep_due`) must stand in order in the workspace. Other rows do not depend on the
+    values: where the pair is the same, it stays as it is, unless all is to be done ``afresh``. Rows that are ``owned`` by an estimate may
+    have other lengths in every plan; those of counts only grow.
     """
     succ_ptr, listed, lows, rests = m.succ_ptr, m.succ, m.low, m.rest
     state, pair, ptr, succ, coef = frozen.state, frozen.pair, frozen.ptr, frozen.succ, frozen.coef
     rewards, rest, part, stop, at = frozen.reward, frozen.rest, frozen.part, frozen.stop, frozen.at
-    one, changed = np.uint64(1), 0
+    one, changed, plain = np.uint64(1), 0, m.kind == PLAIN
     if afresh:
-        if frozen.listed[0] != succ_ptr[-1]:
+        if owned or frozen.listed[0] != succ_ptr[-1]:
             _assign_places(m.pair_ptr, succ_ptr, frozen)
             frozen.listed[0] = succ_ptr[-1]
         pair[:] = -1
@@ -99,9 +101,13 @@ def freeze_box(m, reward, ws, rows, pairs, frozen, afresh):
         i = np.uint64(pairs[state[e]])
         before = pair[e]
         changed += np.int64(i) != (before if before >= 0 else -2 - before)
-        if np.int64(i) == before and not rows.turn[i]:
+        walked = False
+        if not plain:
+            peak, last = rows.peak[i], ranked.keys[rows.stop[i]]
+            walked = peak > last or (peak == last and rows.narrow[i] == 1)
+        if np.int64(i) == before and not walked:
             continue
-        n, k = np.uint64(ptr[e]), rows.stop[i]
+        n = np.uint64(ptr[e])
         j, end = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one])
         while j < end:
             succ[n], coef[n] = listed[j], lows[j]
@@ -110,19 +116,30 @@ def freeze_box(m, reward, ws, rows, pairs, frozen, afresh):
         while n < np.uint64(ptr[e + 1]):
             succ[n], coef[n] = 0, 0.0
             n += one
-        pair[e], rewards[e], rest[e] = np.int64(i), reward[i], rests[i]
-        stop[e], at[e], part[e] = k, k, rows.part[i]
-        if rows.turn[i]:
+        pair[e], rewards[e] = np.int64(i), reward[i]
+        if plain:
+            rest[e], stop[e], at[e], part[e] = 0.0, 0, 0, 0.0
+            continue
+        k = rows.stop[i]
+        rest[e], stop[e], at[e], part[e] = rests[i], k, k, rows.part[i]
+        if walked:
             pair[e] = -2 - np.int64(i)
-            _freeze_sorted(m.slack[i], succ_ptr[i], succ_ptr[i + one], ws, frozen, e)
+            first, end = succ_ptr[i], succ_ptr[i + one]
+            if flagged.size > 0 and flagged[i]:
+                _freeze_sorted(m.slack[i], first, end, ws, ranked.rank, ranked.n_open[0], ws.keys.size + 1, frozen, e)
+            else:
+                _freeze_sorted(m.slack[i], first, end, ws, ws.rank, ws.keys.size, 0, frozen, e)
     return changed
 
 
 @kernel
-def _freeze_sorted(mass, first, end, ws, frozen, e):
-    """Freeze row e as the row first:end of the workspace is walked (see :func:`spanrl.kernels.backups.sorted_box_values`)."""
-    listed, low, room, rank, S = ws.succ, ws.low, ws.room, ws.rank, ws.keys.size
-    succ, coef, rest, base = frozen.succ, frozen.coef, frozen.rest[e], frozen.ptr[e] - first
+def _freeze_sorted(mass, first, end, ws, rank, S, base, frozen, e):
+    """Freeze row e as the row first:end of the workspace is walked (see :func:`spanrl.kernels.backups.sorted_box_values`).
+
+    It can reach S states, whose ranking begins at position ``base``.
+    """
+    listed, low, room = ws.succ, ws.low, ws.room
+    succ, coef, rest, to = frozen.succ, frozen.coef, frozen.rest[e], frozen.ptr[e] - first
     position, part, spent = 0, 0.0, False
     for j in range(first, end + 1):
         k = np.int64(rank[listed[j]]) if j < end else S
@@ -135,23 +152,24 @@ def _freeze_sorted(mass, first, end, ws, frozen, e):
                 mass = max(mass - (k - position) * rest, 0.0)
         if j == end:
             break
-        succ[base + j], coef[base + j] = listed[j], low[j]
+        succ[to + j], coef[to + j] = listed[j], low[j]
         if not spent:
             give = min(room[j], mass)
             mass -= give
-            coef[base + j] += give - rest
+            coef[to + j] += give - rest
             position, spent = k + 1, mass <= 0.0
     if not spent:
         position = S
-    frozen.stop[e], frozen.at[e], frozen.part[e] = position, min(position, S - 1), part
+    frozen.stop[e], frozen.at[e], frozen.part[e] = base + position, base + min(position, S - 1), part
 
 
 @kernel
-def sweep_frozen(frozen, order, keys, prefix, v, u, c, a):
+def sweep_frozen(frozen, scratch, ranked, v, u, c, a):
     """Set v ← (1−a)v + a·Γ_c u, 0 in state 0, for the value u of the frozen rows at v; return how far they are from equal steps.
 
-    ``keys`` and ``prefix`` are written to.
+    The keys and prefix sums of the ranking are written to; ``scratch`` [S] is the first part of these keys.
     """
+    order, keys, prefix = ranked.order, ranked.keys, ranked.prefix
     state, ptr, succ, coef = frozen.state, frozen.ptr, frozen.succ, frozen.coef
     rewards, rest, part, stop, at = frozen.reward, frozen.rest, frozen.part, frozen.stop, frozen.at
     sum_of_keys, j, one = 0.0, np.uint64(0), np.uint64(1)
@@ -164,6 +182,12 @@ def sweep_frozen(frozen, order, keys, prefix, v, u, c, a):
             total += coef[j] * v[succ[j]]
             j += one
         u[np.uint64(state[e])] = total
+    if ranked.rank.size > 0:
+        sum_of_keys, first = 0.0, v.size + 1
+        for e in range(first, first + ranked.n_open[0]):
+            keys[e] = v[order[e]]
+            sum_of_keys += keys[e]
+            prefix[e + 1] = sum_of_keys
     for e in range(v.size):
         u[np.uint64(state[e])] += rest[e] * prefix[np.uint64(stop[e])] + part[e] * keys[np.uint64(at[e])]
     least, _ = extremes(u)
@@ -171,7 +195,7 @@ def sweep_frozen(frozen, order, keys, prefix, v, u, c, a):
     shift = (1.0 - a) * v[0] + a * min(u[0], ceiling)
     for s in range(v.size):
         x = min(u[s], ceiling)
-        keys[s] = x - v[s]
+        scratch[s] = x - v[s]
         v[s] = (1.0 - a) * v[s] + a * x - shift
-    lo, hi = extremes(keys)
+    lo, hi = extremes(scratch)
     return hi - lo

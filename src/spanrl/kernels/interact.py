@@ -61,16 +61,17 @@ def add_up(out_ptr, out_reward, pair_reward, pairs, tally):
 
 
 @kernel
-def harvest(out_ptr, out_reward, out_succ, pair_reward, pairs, left, visits, tally, batch):
+def harvest(out_ptr, out_reward, out_succ, pair_reward, choice, tally, batch):
     """Return what :func:`add_up` does and how many (pair, reward, successor, times) were written to ``batch``; set the tally to 0.
 
-    A pair that was played has less ``left`` than the max{1, visits before} that it began with.
+    A pair that was played has less ``left`` than it was ``allowed``.
     """
+    pairs, left, allowed = choice.pairs, choice.left, choice.allowed
     pair, reward, succ, times = batch.pair, batch.reward, batch.succ, batch.times
     paid, expected, n = 0.0, 0.0, 0
     for k in range(pairs.size):
         i, nu = pairs[k], 0
-        if left[k] >= max(1, visits[i]):
+        if left[k] == allowed[k]:
             continue
         for o in range(out_ptr[i], out_ptr[i + 1]):
             if tally[o] > 0:

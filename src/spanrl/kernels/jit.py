@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from threading import RLock, local
 from typing import Any, ClassVar
 
@@ -57,6 +57,95 @@ class Kernel:
         return self._inner._numba_type_
 
 
+class Signature:
+    """What a function that is handed to a kernel takes and returns, by example.
+
+    Kernels are compiled once for all functions of one signature, so it is fixed: each argument has the type of its example.
+    """
+
+    def __init__(self, result: str, examples: Callable[[], tuple[Any, ...]]) -> None:
+        """Name the result as numba names it; ``examples`` returns one value per argument, when they are first needed."""
+        self._result, self._examples = result, examples
+
+    @cached_property
+    def numba(self) -> Any:
+        """The signature as numba has it."""
+        from numba import typeof, types
+
+        return getattr(types, self._result)(*(typeof(value) for value in self._examples()))
+
+
+class Passed(Kernel):
+    """A compiled function that is handed to a :class:`Loop` as a value and called there by its address.
+
+    It has the wrapper for C that numba asks of such a value, and one signature.
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: Signature, *, allocates: bool) -> None:
+        """Keep ``function``; nothing is compiled yet."""
+        super().__init__(function, allocates=allocates)
+        self.signature = signature
+
+    def value(self) -> Any:
+        """Return what numba takes as a value of :meth:`numba_type`."""
+        with _LOCK, _uncollected():
+            if self._dispatcher is None:
+                dispatcher = _decorated(self.py_func, allocates=self._allocates, inner=False, passed=True)
+                dispatcher.compile(self.signature.numba.args)
+                dispatcher.disable_compile()
+                self._dispatcher = dispatcher
+        return self._dispatcher
+
+    def numba_type(self) -> Any:
+        """Return the type of all functions with this signature."""
+        from numba import types
+
+        return types.FunctionType(self.signature.numba)
+
+    def _first_call(self, *args: Any) -> Any:
+        return self.value()(*args)
+
+
+class Loop(Kernel):
+    """A kernel that is handed :class:`Passed` functions. It is compiled once, whichever they are."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the compiled function."""
+        if getattr(_HERE, "interpreted", False):
+            return self.py_func(*args)
+        values = [arg.value() if isinstance(arg, Passed) else arg for arg in args]
+        if self._dispatcher is None:
+            self._compile(args)
+        return self._dispatcher(*values)
+
+    def _compile(self, args: tuple[Any, ...]) -> None:
+        from numba import typeof
+
+        with _LOCK, _uncollected():
+            if self._dispatcher is None:
+                dispatcher = self._decorated(inner=False)
+                dispatcher.compile(tuple(arg.numba_type() if isinstance(arg, Passed) else typeof(arg) for arg in args))
+                dispatcher.disable_compile()
+                self._dispatcher = dispatcher
+
+
+class Check(Kernel):
+    """Assertions about three arguments, made where kernels are interpreted; compiled code has nothing in their place."""
+
+    def __call__(self, *args: Any) -> None:
+        """Check."""
+        self.py_func(*args)
+
+    def _decorated(self, *, inner: bool) -> Any:
+        import numba
+
+        return numba.njit(inline="always")(_nothing)
+
+
+def _nothing(one: Any, other: Any, third: Any) -> None:
+    """Stand for a check in compiled code."""
+
+
 class Part(Kernel):
     """A kernel that numba writes out in every kernel that calls it, and compiles by itself only where Python calls it."""
 
@@ -81,12 +170,31 @@ def part(function: Callable[..., Any]) -> Any:
     return Part(function)
 
 
+def passed(signature: Signature, *, allocates: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Turn a function into a :class:`Passed` one; say if it makes arrays."""
+    return lambda function: Passed(function, signature, allocates=allocates)
+
+
+def loop(function: Callable[..., Any]) -> Any:
+    """Turn ``function`` into a :class:`Loop`, which makes no arrays (see :func:`kernel`)."""
+    return Loop(function)
+
+
+def check(function: Callable[[Any, Any, Any], None]) -> Any:
+    """Turn ``function`` into a :class:`Check`."""
+    return Check(function)
+
+
 class External:
     """A function of the C library, for kernels alone: numba asks for its type when it compiles one."""
 
     def __init__(self, name: str, result: str, *arguments: str) -> None:
         """Name the function and its types, as numba names them; ``T*`` is a pointer."""
         self._name, self._result, self._arguments = name, result, arguments
+
+    def __repr__(self) -> str:
+        """Return what it is: part of the fingerprint of the kernels that call it."""
+        return f"{self._result} {self._name}({', '.join(self._arguments)})"
 
     @property
     def _numba_type_(self) -> Any:
@@ -123,13 +231,13 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _decorated(function: Callable[..., Any], *, allocates: bool, inner: bool) -> Any:
+def _decorated(function: Callable[..., Any], *, allocates: bool, inner: bool, passed: bool = False) -> Any:
     import numba
 
     options: dict[str, Any] = {
         "nogil": True,  # threads may sweep different states
         "error_model": "numpy",  # a division by 0 is ∞ and needs no branch
-        "no_cfunc_wrapper": True,  # a wrapper for C is never called
+        "no_cfunc_wrapper": not passed,  # the wrapper for C is what a value of a function is called by
         "no_cpython_wrapper": inner,
         "_nrt": allocates,  # numba's runtime, which counts references
     }

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from numba import types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 from spanrl.kernels.cache import warn_unusable
+from spanrl.kernels.fingerprint import fingerprint
 
 _SEAL = hashlib.sha256().digest_size
 
@@ -54,6 +57,16 @@ class _InOurFolder(CompileResultCacheImpl):
     _locator_classes = CompileResultCacheImpl._locator_classes[:1]  # its name differs between versions of numba
 
 
+def _layouts(kind: Any) -> Iterator[tuple[str, ...]]:
+    """Yield the fields of every named tuple within a type or a signature."""
+    if isinstance(kind, types.NamedTuple):
+        yield (kind.instance_class.__name__, *kind.instance_class._fields)
+    inner = getattr(kind, "args", ()) or getattr(kind, "types", ()) or (getattr(kind, "signature", None),)
+    for one in inner:
+        if one is not None and one is not kind:
+            yield from _layouts(one)
+
+
 class KernelCache(FunctionCache):
     """The cache of one kernel."""
 
@@ -65,8 +78,11 @@ class KernelCache(FunctionCache):
             super().__init__(function)
         except RuntimeError as error:  # numba's word for it
             raise OSError(str(error)) from None
-        stamp = self._impl.locator.get_source_stamp()
-        self._cache_file = _SealedFiles(self._cache_path, self._impl.filename_base, stamp)
+        self._cache_file = _SealedFiles(self._cache_path, self._impl.filename_base, fingerprint(function))
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """Add the fields of all tuples among the arguments, whose types name their class alone."""
+        return (*super()._index_key(sig, codegen), tuple(_layouts(sig)))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, where the disk lets us."""

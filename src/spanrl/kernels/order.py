@@ -100,6 +100,27 @@ def rank_states(sign, v, ws):
 
 
 @kernel
+def rank_open(closed, ws, ranked):
+    """Fill the second part of a ranking with the states that are not closed, in the order of the first."""
+    order, keys, prefix, first = ranked.order, ranked.keys, ranked.prefix, ws.keys.size + 1
+    n, total, lost = 0, 0.0, 0.0
+    prefix[first] = 0.0
+    for k in range(ws.keys.size):
+        s = ws.order[k]
+        ranked.rank[s] = n
+        if closed[s]:
+            continue
+        order[first + n], keys[first + n] = s, ws.keys[k]
+        x = ws.keys[k] - lost
+        t = total + x
+        lost = (t - total) - x
+        total = t
+        n += 1
+        prefix[first + n] = total
+    ranked.n_open[0] = n
+
+
+@kernel
 def sort_row(first, end, w, succ, low, room):
     """Bring one row into the order of the states (insertion: it nearly is)."""
     for j in range(first + 1, end):

@@ -11,14 +11,16 @@ from collections.abc import Callable
 from math import nan
 from numbers import Integral
 from time import perf_counter
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.agents.learner import Learner
+from spanrl.agents.learner import Columns, Episode, Learner
+from spanrl.agents.loop import BEGUN, DONE, MARKED, MIXES, PLANNING, TO_BEGIN, Stage
+from spanrl.agents.offers import EPISODES, HOOK, RESUME, SETS, STEPS, offers
 from spanrl.agents.registry import Agent, AnyLearner
-from spanrl.confidence.play import DONE, MARKED, MIXES, PLANNING, TO_BEGIN, Stage
+from spanrl.agents.stepwise import StepLearner, World, walk
 from spanrl.errors import OptionError, RunFileError
 from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.learning.recorder import Recorder
@@ -36,7 +38,7 @@ BUDGET = 1 << 22  # steps
 _SHORT = 10**6
 _STEPS_BY_HAND = 64
 _RECORDS = 1024
-_BEGIN = Learner.begin_episode
+_NO_EPISODES: Columns = tuple([] for _ in Episode._fields)
 
 Tick = Callable[[int], None]
 
@@ -57,7 +59,7 @@ class Session:
             raise OptionError(
                 f"learn: start(info, rng) must return a learner with act and observe; got {self.learner!r}."
             )
-        if audit and (world.mdp is None or not isinstance(self.learner, Learner)):
+        if audit and (world.mdp is None or not {HOOK, SETS} <= offers(self.learner)):
             raise OptionError("learn: audit needs the true model and an agent with confidence sets. Leave audit out.")
         self.meta: dict[str, Any] = {
             "env": world.id, "agent": name, "seed": seed, "horizon": horizon, "points": points,
@@ -76,12 +78,28 @@ class Session:
         self._recorder.gain = gain
         if self._state < 0:
             self._state = self._world.reset(self._env_rng)
-        if self.is_compiled:
-            assert isinstance(self._world, TableWorld)
-            alone = not self._audit and _needs_nobody(self.learner)
-            (self._run_compiled if alone else self._run_watched)(self._world, self.learner, tick)
-        else:
+        offered = offers(self.learner)
+        alone = self.is_compiled and not self._audit and bool({EPISODES, STEPS} & offered)
+        watches = HOOK in offered and not alone
+        if watches:
+            self.learner.on_episode.append(self._recorder.begin)
+        try:
+            self._go_on(alone, tick)
+        finally:
+            if watches:
+                self.learner.on_episode.remove(self._recorder.begin)
+
+    def _go_on(self, alone: bool, tick: Tick) -> None:
+        """Run in the way that the learner offers; ``alone``: nobody begins its episodes but compiled code."""
+        world, learner = self._world, self.learner
+        if not self.is_compiled:
             self._run_by_hand(tick)
+            return
+        assert isinstance(world, TableWorld)
+        if STEPS in offers(learner):
+            self._run_steps(world, learner, tick)
+        else:
+            (self._run_compiled if alone else self._run_watched)(world, learner, tick)
 
     def result(self, interrupted: bool) -> Run:
         """Return what was measured so far."""
@@ -101,18 +119,19 @@ class Session:
     @property
     def is_compiled(self) -> bool:
         """Whether the steps are taken in compiled code."""
-        return isinstance(self._world, TableWorld) and _runs_compiled(self.learner)
+        offered, rng = offers(self.learner), getattr(self.learner, "rng", None)
+        compilable = isinstance(rng, np.random.Generator) and is_compilable(rng)
+        return isinstance(self._world, TableWorld) and compilable and bool({HOOK, STEPS} & offered)
 
     @property
     def is_resumable(self) -> bool:
         """Whether the state can be written down: world, learner and generator are ours, or the learner has methods of its own for it."""
         learner = self.learner
-        if isinstance(learner, Learner) and learner.rng is not self._agent_rng:
-            return False  # nobody would keep the state of that generator
-        ours = type(learner) is Learner
-        return isinstance(self._world, TableWorld) and (
-            ours or (_has(learner, "get_state") and _has(learner, "set_state"))
-        )
+        if RESUME in offers(learner):
+            known = learner.rng is self._agent_rng  # nobody would keep the state of another generator
+        else:
+            known = _has(learner, "get_state") and _has(learner, "set_state")
+        return isinstance(self._world, TableWorld) and known
 
     def state(self) -> State:
         """Return the exact state, as ``run`` has it when it calls its function."""
@@ -196,9 +215,9 @@ class Session:
             self._tally = np.zeros(world.env.sampler.succ.size, dtype=np.int64)
         self._words = get_state(self._env_rng)
         plan = learner.plan
-        where = np.array([self._t, self._state, TO_BEGIN, False, 0, 0, 0])
-        if plan is not None:
-            where[PLANNING], where[MIXES] = DONE, plan.mixes
+        where = np.array([self._t, self._state, TO_BEGIN, False, 0, 0, 0, learner.steps_left, 1])
+        if plan is not None and learner.episode is not None:
+            where[PLANNING], where[MIXES], where[BEGUN] = DONE, plan.mixes, learner.episode.start
         sums, records = np.array([*self._sums, *self._sums]), np.empty((_RECORDS, 6))
         words = self._words, get_state(learner.rng)
         return Stage(where, sums, self._tally, _room(world), *words, records, np.empty((_RECORDS, 3)))
@@ -211,10 +230,8 @@ class Session:
             self._tally = np.zeros(sampler.succ.size, dtype=np.int64)
         tally, before = self._tally, self._sums
         self._words = words = get_state(self._env_rng)
-        anything = np.zeros(2 * self.info.n_states, dtype=np.int64)  # who plans otherwise may have other limits
         if learner.plan is None:
-            learner.begin_episode(None)
-            recorder.begin(learner)
+            learner.begin_episode(None, self._state)
         while learner.t < recorder.horizon:
             plan, over = learner.plan, False
             assert plan is not None
@@ -223,41 +240,57 @@ class Session:
                 tick(learner.t)
                 begun = perf_counter()
                 draws = get_state(learner.rng) if plan.mixes else _NOBODY
-                steps = min(BUDGET, recorder.next_time - learner.t)
+                stop = min(BUDGET, recorder.next_time - learner.t)
                 done, self._state, over = interact(
-                    sampler, plan.pairs, plan.weight, plan.mixes, plan.left, tally, words, draws, self._state, steps
-                )
+                    sampler, plan.pairs, plan.weight, plan.mixes, plan.left, tally, words, draws, self._state,
+                    min(stop, learner.steps_left),
+                )  # fmt: skip
                 if plan.mixes:
                     set_state(learner.rng, draws)
-                learner.t += done
+                learner.moved_on(done)
+                over = done < stop  # also where the episode may have no more steps
                 if not over:
                     paid, expected = add_up(*table[:2], mean, plan.pairs, tally)
                     recorder.reach(learner.t, before[0] + paid, before[1] + expected)
                 self._simulating += perf_counter() - begun
             if over:
                 begun = perf_counter()
-                paid, expected, n = harvest(*table, mean, plan.pairs, anything, learner.counts.n, tally, batch)
+                paid, expected, n = harvest(*table, mean, plan.choice, tally, batch)
                 self._sums = before = (before[0] + paid, before[1] + expected)
                 recorder.reach(learner.t, *before)
                 self._simulating += perf_counter() - begun
-                learner.begin_episode(batch.first(n))
-                recorder.begin(learner)
+                learner.begin_episode(batch.first(n), self._state)
         self._t = learner.t
         tick(learner.t)
+
+    def _run_steps(self, world: TableWorld, learner: StepLearner, tick: Tick) -> None:
+        """Play the compiled steps of an agent that decides anew at each."""
+        recorder, env = self._recorder, world.env
+        self._words = words = get_state(self._env_rng)
+        where, sums = np.array([self._t, self._state, 0]), np.array(self._sums)
+        marks = np.empty((_RECORDS, 3))
+        inside = World(env.sampler, env.mdp.reward, words, where, sums)
+        while self._t < recorder.horizon:
+            tick(self._t)
+            begun = perf_counter()
+            times = recorder.upcoming(_RECORDS)
+            n = walk(learner.rules.steps, inside, learner.memory, times, marks, BUDGET)
+            recorder.take(_NO_EPISODES, marks[:n])
+            learner.after(int(where[0]))
+            self._t, self._state, self._sums = int(where[0]), int(where[1]), (float(sums[0]), float(sums[1]))
+            recorder.reach(self._t, *self._sums)
+            self._simulating += perf_counter() - begun
+        tick(self._t)
 
     def _run_by_hand(self, tick: Tick) -> None:
         """Play step by step, for environments and agents that are not compiled."""
         world, learner, recorder, info = self._world, self.learner, self._recorder, self.info
         mdp, (paid, expected), state = world.mdp, self._sums, self._state
-        episodes = getattr(learner, "n_episodes", 0) if isinstance(learner, Learner) else 0
         available = set(zip(info.pair_state.tolist(), info.action.tolist(), strict=True))
         begun = perf_counter() - self._simulating - getattr(learner, "seconds", 0.0)
         for t in range(self._t + 1, recorder.horizon + 1):
             chosen = learner.act(state)
             action = int(chosen) if isinstance(chosen, Integral) else -1
-            if isinstance(learner, Learner) and learner.n_episodes > episodes:
-                episodes = learner.n_episodes
-                recorder.begin(learner)
             if (state, action) not in available:
                 raise OptionError(
                     f"learn: the agent played action {chosen!r} in state {state} at step {t}, where it is not available."
@@ -274,20 +307,6 @@ class Session:
                 tick(t)
 
 
-def _runs_compiled(learner: Any) -> TypeGuard[Learner]:
-    """Tell whether the compiled loop takes the decisions that the learner would take itself."""
-    ours = isinstance(learner, Learner) and all(
-        getattr(type(learner), name) is getattr(Learner, name) for name in ("act", "observe")
-    )
-    return ours and is_compilable(learner.rng)
-
-
-def _needs_nobody(learner: Learner) -> bool:
-    """Tell whether compiled code can also begin the episodes: nobody has put a method of his own in between."""
-    untouched = type(learner) is Learner and "begin_episode" not in vars(learner)
-    return untouched and Learner.begin_episode is _BEGIN and learner.plans_compiled
-
-
 def _room(world: TableWorld) -> Batch:
     """Allocate for all that can happen in an episode, with its two pairs a state."""
     sampler = world.env.sampler
@@ -296,9 +315,9 @@ def _room(world: TableWorld) -> Batch:
 
 
 def _has(learner: Any, name: str) -> bool:
-    """Tell whether a class below our own Learner defines a method: what it inherits from there knows nothing of its additions."""
+    """Tell whether a class below our own learners defines a method: what it inherits from them knows nothing of its additions."""
     for kind in type(learner).__mro__:
-        if kind is Learner:
+        if kind in (Learner, StepLearner):
             return False
         if name in vars(kind):
             return True

@@ -1,4 +1,4 @@
-"""What a learner has seen: visits, reward statistics, and a growing sparse table of successors.
+"""What a learner has seen: visits, reward statistics, and a growing sparse table of successors. Raw numbers: bounds derive their own.
 
 Rewards are kept as mean and sum of squared deviations (Welford 1962), brought up to date once an episode with all of its rewards at once:
 for ν new rewards with deviations d = r − r̂ from the mean so far ::
@@ -55,10 +55,7 @@ class Batch(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """All arrays of the counts, as the kernels take them: those [n] of successors have room for more than are listed.
-
-    What confidence radii are made of changes only when a pair is visited, so it is kept.
-    """
+    """All arrays of the counts, as the kernels take them: those [n] of successors have room for more than are listed."""
 
     n: NDArray[np.int64]  # [n_pairs] visits N
     r_mean: NDArray[np.float64]  # [n_pairs]
@@ -66,15 +63,9 @@ class Seen(NamedTuple):
     succ_ptr: NDArray[np.int64]  # [n_pairs+1]
     succ: NDArray[np.uint32]  # [n]
     times: NDArray[np.int64]  # [n]
-    p_hat: NDArray[np.float64]  # [n] p̂
-    p_error: NDArray[np.float64]  # [n] √(p̂(1 − p̂)/N)
-    p_inverse: NDArray[np.float64]  # [n] 1/max(1, N − 1) of its pair
-    r_error: NDArray[np.float64]  # [n_pairs] √(σ̂²_r/N), σ̂² unbiased and 0 for N ≤ 1
-    inverse: NDArray[np.float64]  # [n_pairs] 1/max(1, N − 1)
 
 
-_LISTED = ("succ", "times", "p_hat", "p_error", "p_inverse")
-_DERIVED = ("p_hat", "p_error", "p_inverse", "r_error", "inverse")
+_LISTED = ("succ", "times")
 
 
 class Counts:
@@ -96,25 +87,15 @@ class Counts:
         succ: NDArray[np.uint32],
         times: NDArray[np.int64],
     ) -> None:
-        """Compute frequencies and standard errors."""
-        N = np.maximum(n, 1)
-        row = np.repeat(N, np.diff(succ_ptr))
-        p_hat = times / row
-        inverse = 1 / np.maximum(n - 1, 1)
-        p_shares = p_hat, np.sqrt(p_hat * (1 - p_hat) / row), np.repeat(inverse, np.diff(succ_ptr))
-        r_error = np.sqrt(_variance(n, r_sq) / N)
-        self.seen = Seen(n, r_mean, r_sq, succ_ptr, succ, times, *p_shares, r_error, inverse)
+        """Take the arrays."""
+        self.seen = Seen(n, r_mean, r_sq, succ_ptr, succ, times)
 
     @classmethod
     def empty(cls, n_pairs: int) -> Counts:
         """Return the table before anything was seen."""
-        self = cls.__new__(cls)
-        self.seen = Seen(
-            np.zeros(n_pairs, dtype=np.int64), np.zeros(n_pairs), np.zeros(n_pairs), np.zeros(n_pairs + 1, dtype=np.int64),
-            np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0), np.empty(0),
-            np.zeros(n_pairs), np.ones(n_pairs),
-        )  # fmt: skip
-        return self
+        statistics = np.zeros(n_pairs, dtype=np.int64), np.zeros(n_pairs), np.zeros(n_pairs)
+        listed = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
+        return cls(*statistics, np.zeros(n_pairs + 1, dtype=np.int64), *listed)
 
     def reserve(self, room: int) -> None:
         """Make room for ``room`` successors in all."""
@@ -132,13 +113,6 @@ class Counts:
         return {name: (part[:listed] if name in _LISTED else part).copy() for name, part in self.seen._asdict().items()}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[np.generic]]) -> Counts:
-        """Return the counts of :meth:`arrays`, with the same bits."""
-        self = cls.__new__(cls)
-        self.seen = Seen(*(arrays[name] for name in Seen._fields))  # type: ignore[arg-type]
-        return self
-
-    @classmethod
     def from_state(cls, given: StateReader, info: ProblemInfo, steps: int) -> Counts:
         """Return the counts of :meth:`arrays` from a checkpoint, once they have proved possible after ``steps`` steps."""
         S, k = info.n_states, info.n_pairs
@@ -149,24 +123,17 @@ class Counts:
         succ = given.array("succ", np.uint32, (None,), 0, S - 1)
         times = given.array("times", np.int64, succ.shape, 1, steps)
         succ_ptr = given.array("succ_ptr", np.int64, (k + 1,), 0, succ.size)
-        derived = {name: given.array(name, np.float64, succ.shape if name in _LISTED else (k,)) for name in _DERIVED}
-        raw = {"n": n, "r_mean": r_mean, "r_sq": r_sq, "succ_ptr": succ_ptr, "succ": succ, "times": times}
-        self = cls.from_arrays(raw | derived)
+        self = cls(n, r_mean, r_sq, succ_ptr, succ, times)
         if not rises(succ_ptr, succ.size) or n.sum(dtype=np.float64) > steps or not self._is_consistent():
             raise RunFileError("checkpoint: the counts of the learner do not fit together.")
         return self
 
     def _is_consistent(self) -> bool:
-        """Tell whether rows are sorted and add up to their visits, and whether all that is derived follows from the rest."""
-        n, ptr, times = self.n, self.succ_ptr, self.times
+        """Tell whether rows are sorted and add up to their visits."""
+        ptr, times = self.succ_ptr, self.times
         sorted_ = self.succ[1:] > self.succ[:-1]
         sorted_[ptr[1:-1][(ptr[1:-1] > 0) & (ptr[1:-1] < times.size)] - 1] = True  # where another row begins
-        if not sorted_.all() or not np.array_equal(row_sums(ptr, times), n):
-            return False
-        again = Counts(n, self.r_mean, self.r_sq, ptr, self.succ, times).seen
-        return all(
-            np.allclose(getattr(again, name), getattr(self.seen, name), rtol=_SLACK, atol=0.0) for name in _DERIVED
-        )
+        return bool(sorted_.all()) and np.array_equal(row_sums(ptr, times), self.n)
 
     @property
     def n(self) -> NDArray[np.int64]:
@@ -206,9 +173,5 @@ class Counts:
     @property
     def r_variance(self) -> NDArray[np.float64]:
         """The unbiased sample variance of the rewards, 0 where N ≤ 1."""
-        return _variance(self.n, self.r_sq)
-
-
-def _variance(n: NDArray[np.int64], squares: NDArray[np.float64]) -> NDArray[np.float64]:
-    out: NDArray[np.float64] = np.where(n > 1, squares / np.maximum(n - 1, 1), 0.0)
-    return out
+        out: NDArray[np.float64] = np.where(self.n > 1, self.r_sq / np.maximum(self.n - 1, 1), 0.0)
+        return out

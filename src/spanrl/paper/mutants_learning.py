@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spanrl.agents.learner import Learner
+from spanrl.agents.planner import Plan
 from spanrl.agents.scal import SCAL
 from spanrl.agents.ucrl import UCRL
 from spanrl.learning.run import Run
@@ -19,7 +20,6 @@ from spanrl.models.info import ProblemInfo
 from spanrl.paper.mutants import Mutant
 from spanrl.paper.slow_learning import Radius, bernstein_with, cut, log_with, slow_learners
 from spanrl.paper.system import System
-from spanrl.planning.extended import Plan
 
 __all__ = ["bernstein_with", "log_with"]
 
@@ -181,10 +181,11 @@ def half_counted(system: System) -> System:
         learner: Learner = system.start(agent, info, rng)
         begin_episode = learner.begin_episode
 
-        def lossy(batch: Batch | None) -> None:
-            begin_episode(None if batch is None else batch._replace(times=(batch.times + 1) // 2))
+        def lossy(batch: Batch | None, state: int) -> None:
+            begin_episode(None if batch is None else batch._replace(times=(batch.times + 1) // 2), state)
 
         object.__setattr__(learner, "begin_episode", lossy)
+        learner.on_episode.append(lambda _: None)  # Python begins the episodes
         return learner
 
     return system.changed(start=start)

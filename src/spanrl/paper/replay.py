@@ -89,13 +89,7 @@ class Watched:
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
         """Return the learner."""
         learner: Learner = self.begin(self.agent, info, rng)
-        begin_episode = learner.begin_episode
-
-        def watched(batch: Any) -> None:
-            begin_episode(batch)
-            self.watch(learner)
-
-        object.__setattr__(learner, "begin_episode", watched)
+        learner.on_episode.append(self.watch)
         return learner
 
 

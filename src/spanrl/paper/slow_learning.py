@@ -15,16 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.agents.episodes import UNLIMITED
 from spanrl.agents.learner import Episode, Learner
+from spanrl.agents.offers import HOOK, SETS
+from spanrl.agents.planner import Plan
 from spanrl.agents.registry import Agent
-from spanrl.confidence.regions import HoeffdingBall, Region
+from spanrl.confidence.estimate import Estimate
+from spanrl.confidence.hoeffding import HoeffdingBall
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Batch, Counts
 from spanrl.models.info import ProblemInfo
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.paper.system import System
-from spanrl.planning.extended import Plan
 
 Radius = Callable[[float, int, float, float, float], float]
 
@@ -96,7 +99,7 @@ class LearningParts:
     perturbs: bool = True
 
 
-def plausible(parts: LearningParts, region: Region, counts: Counts, t: int, info: ProblemInfo) -> BoundedMDP:
+def plausible(parts: LearningParts, region: Any, counts: Counts, t: int, info: ProblemInfo) -> BoundedMDP:
     """Return the set of plausible models at time t."""
     delta = 1 / sqrt(t) if isinstance(region.delta, str) else region.delta
     r_min, r_max, S = info.r_min, info.r_max, int(info.n_states)
@@ -165,6 +168,8 @@ def _balls(
 class SlowLearner(Learner):
     """The learner, made of ``parts``; it plans with the functions of ``planner``."""
 
+    offers = frozenset({HOOK, SETS})
+
     def __init__(self, fast: Learner, parts: LearningParts, planner: System) -> None:
         """Take over the rules of a learner that has not begun."""
         super().__init__(fast.rules, fast.info, fast.rng)
@@ -180,24 +185,28 @@ class SlowLearner(Learner):
     def confidence_set(self) -> BoundedMDP:
         """Return M_k."""
         assert self.episode is not None
-        return plausible(self._parts, self.rules.region, self.counts, self.episode.start, self.info)
+        return plausible(self._parts, self.rules.estimate, self.counts, self.episode.start, self.info)
 
-    def begin_episode(self, batch: Batch | None) -> None:
+    def begin_episode(self, batch: Batch | None, state: int) -> None:
         """Count, plan, and say how long each pair may be played."""
         parts, start = self._parts, self.t + 1
         for pair, reward, succ, times in zip(*(column.tolist() for column in batch or ()), strict=True):
             self._history[pair, reward, succ] += times
         self.counts = counts_of(self._history, self.info.n_pairs)
-        plan = parts.play(self._plan(start), self.info)
-        self.plan = plan._replace(left=np.array([parts.limit(int(n)) for n in self.counts.n[plan.pairs]]))
+        plan = parts.play(self._plan(start, state), self.info)
+        allowed = np.array([parts.limit(int(n)) for n in self.counts.n[plan.pairs]])
+        self.plan = plan._replace(left=allowed.copy(), allowed=allowed)
+        self._steps_left = plan.steps
         low, high = plan.gain_bounds
         begun = start - 1 + parts.first_step
         self.episode = Episode(begun, (low + high) / 2, plan.span, plan.sweeps, not plan.mixes, low, high)
         self.n_episodes += 1
+        for told in self.on_episode:
+            told(self)
 
-    def _plan(self, t: int) -> Plan:
+    def _plan(self, t: int, state: int) -> Plan:
         rules, parts, info = self.rules, self._parts, self.info
-        model = plausible(parts, rules.region, self.counts, t, info)
+        model = plausible(parts, rules.estimate, self.counts, t, info)
         model = self._with.augment(model) if parts.augments else model
         options: dict[str, Any] = {"v_init": self._v} if rules.warm_start else {"method": "value-iteration"}
         if rules.perturb and parts.perturbs:
@@ -214,7 +223,8 @@ class SlowLearner(Learner):
         return plan_of(found.policy, info, found.gain_bounds, found.span, found.sweeps)
 
     def _eta(self, t: int) -> float:
-        region, counts, info = self.rules.region, self.counts, self.info
+        region: Any = self.rules.estimate
+        counts, info = self.counts, self.info
         assert not isinstance(region, HoeffdingBall)
         delta = 1 / sqrt(t) if isinstance(region.delta, str) else region.delta
         b, radii = self._parts.log_term(info, t, delta, True), []
@@ -257,7 +267,7 @@ def plan_of(policy: Policy, info: ProblemInfo, bounds: tuple[float, float], spre
         if order.size == 2 and chance[order[1] - first] > 0:
             pairs[2 * s + 1], weight[s] = order[1], chance[order[1] - first]
     nobody = np.zeros(2 * info.n_states, dtype=np.int64)
-    return Plan(pairs, weight, bool(weight.any()), nobody, bounds, spread, sweeps)
+    return Plan(pairs, weight, bool(weight.any()), nobody, bounds, spread, sweeps, nobody, UNLIMITED)
 
 
 def slow_learners(system: System, planner: System | None = None, **parts: Any) -> System:
@@ -267,7 +277,7 @@ def slow_learners(system: System, planner: System | None = None, **parts: Any) -
     def start(agent: Agent, info: ProblemInfo, rng: Any) -> SlowLearner:
         return SlowLearner(system.start(agent, info, rng), made, planner or system)
 
-    def confidence_set(region: Region, counts: Counts, t: int, info: ProblemInfo) -> BoundedMDP:
+    def confidence_set(region: Estimate, counts: Counts, t: int, info: ProblemInfo) -> BoundedMDP:
         return plausible(made, region, counts, t, info)
 
     return system.changed(start=start, confidence_set=confidence_set)

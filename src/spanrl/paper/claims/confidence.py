@@ -13,7 +13,8 @@ from spanrl.agents.registry import Agent
 from spanrl.agents.scal import SCAL
 from spanrl.agents.ucrl import UCRL
 from spanrl.agents.ucrl2 import UCRL2
-from spanrl.confidence.regions import BernsteinBox, HoeffdingBall, Region
+from spanrl.confidence.bernstein import BernsteinBox
+from spanrl.confidence.hoeffding import HoeffdingBall
 from spanrl.envs.env import Env
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Counts
@@ -28,6 +29,8 @@ from spanrl.paper.oracles_learning import Ball, Ends, Seen, Setting
 from spanrl.paper.oracles_sets import pair_ball, pair_box
 from spanrl.paper.replay import replay, run, sizes
 from spanrl.paper.system import System
+
+Region = BernsteinBox | HoeffdingBall
 
 RADII = 1e-12
 """Allowed distance of an end of an interval from the printed formula."""
@@ -215,7 +218,7 @@ def _compare_learner(ledger: Ledger, system: System, env: Env, agent: Agent, see
     """Drive a learner by hand and compare its set at the start of every episode."""
     for moment in replay(system, env, agent, horizon=1500, seed=seed):
         if not moment.over:
-            learner, region = moment.learner, moment.learner.rules.region
+            learner, region = moment.learner, moment.learner.rules.estimate
             at = setting(region, moment.t, learner.info, sizes(env.mdp)[1])
             _compare(ledger, "learner", learner.confidence_set(), region, moment.seen, at)
             ledger.count("episodes of learners compared")

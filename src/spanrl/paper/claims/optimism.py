@@ -127,7 +127,7 @@ def _check_options(system: System, ledger: Ledger, info: ProblemInfo) -> None:
     for agent in agents:
         asked = dataclasses.asdict(agent)
         rules = system.start(agent, info, 0).rules
-        region = dataclasses.asdict(rules.region)
+        region = dataclasses.asdict(rules.estimate)
         ledger.true("options: δ and α", all(asked[name] == value for name, value in region.items()))
         ledger.true("options: span bound", rules.span_bound == asked.get("span_bound", inf))
         ledger.true("options: policy", rules.mixture == (asked.get("policy", "mixture") == "mixture"))
@@ -186,7 +186,7 @@ def _audit_perturbed(system: System, ledger: Ledger, env: Env, factor: float, se
 
 
 def _eta(moment: Moment, A: int, c: float) -> float:
-    at = setting(moment.learner.rules.region, moment.t, moment.learner.info, A)
+    at = setting(moment.learner.rules.estimate, moment.t, moment.learner.info, A)
     return paper.perturbation(moment.seen, at, c, 0) * (1 - 1e-13)  # rounding must not lift it above an upper end
 
 

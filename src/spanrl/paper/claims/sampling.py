@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, kstwo
 
 from spanrl import streams
+from spanrl.agents.episodes import UNLIMITED
 from spanrl.agents.learner import Episode, Learner, Rules
-from spanrl.confidence.experience import take_in
-from spanrl.confidence.regions import BernsteinBox
+from spanrl.agents.offers import HOOK
+from spanrl.agents.planner import Plan
+from spanrl.confidence.bernstein import BernsteinBox
 from spanrl.envs.env import Env
 from spanrl.kernels.sampling import Sampler
 from spanrl.models.counts import Batch
@@ -29,7 +31,6 @@ from spanrl.paper.claims.domains import Law, check_tables, rules_of, title
 from spanrl.paper.instances import generator
 from spanrl.paper.replay import pair_index
 from spanrl.paper.system import System
-from spanrl.planning.extended import Plan
 
 LEVEL = 1e-3
 """Probability, over all tests together, with which right draws would be called wrong."""
@@ -72,14 +73,16 @@ class Wanderer:
 
 
 class _Wandering(Learner):
+    offers = frozenset({HOOK})
+
     def __init__(self, agent: Wanderer, info: ProblemInfo, rng: np.random.Generator) -> None:
         super().__init__(Rules(BernsteinBox()), info, rng)
         self._agent, self._whims = agent, generator("wanderer")
 
-    def begin_episode(self, batch: Batch | None) -> None:
+    def begin_episode(self, batch: Batch | None, state: int) -> None:
         """Keep what was seen, and choose other pairs."""
         if batch is not None and self.plan is not None:
-            take_in(self.counts, batch)
+            self._planner.take_in(self.counts, batch)
             self._agent.seen.append(batch)
             visits = np.bincount(batch.pair, batch.times, self.info.n_pairs).astype(np.int64)
             both = self.plan.pairs.reshape(-1, 2)
@@ -87,9 +90,12 @@ class _Wandering(Learner):
         S, ptr = int(self.info.n_states), self.info.pair_ptr
         pairs = self._whims.integers(np.repeat(ptr[:-1], 2), np.repeat(ptr[1:], 2))
         left = np.full(2 * S, self._agent.limit, dtype=np.int64)
-        self.plan = Plan(pairs, np.full(S, WEIGHT), True, left, (0.0, 1.0), 0.0, 0)
+        self.plan = Plan(pairs, np.full(S, WEIGHT), True, left, (0.0, 1.0), 0.0, 0, left.copy(), UNLIMITED)
+        self._steps_left = self.plan.steps
         self.episode = Episode(self.t + 1, 0.5, 0.0, 0, False, 0.0, 1.0)
         self.n_episodes += 1
+        for told in self.on_episode:
+            told(self)
 
 
 def check_sampling(system: System, ledger: Ledger) -> None:

@@ -1,0 +1,173 @@
+"""The compiled loop of the learners that plan: play an episode, count, estimate, plan, measure, and again.
+
+It is given its parts as functions: the estimate's ``fill``, the episode rule's ``limit``, and the ``tolerance`` of plans
+(:mod:`spanrl.confidence.estimate`, :mod:`spanrl.agents.episodes`). It is compiled once, whichever they are. Python is met every 30 ms.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from spanrl.confidence.estimate import Known, check_sets
+from spanrl.kernels.choosing import choose
+from spanrl.kernels.clock import COUNTS, SAMPLING, SETS, SORTING, SWEEPS, now
+from spanrl.kernels.counting import add_batch, note_changes
+from spanrl.kernels.extended import CONVERGED, improve, start_planning
+from spanrl.kernels.extremes import extremes
+from spanrl.kernels.frozen import by_length
+from spanrl.kernels.interact import add_up, harvest, interact
+from spanrl.kernels.jit import loop, part
+
+T, STATE, PLANNING, MIXES, RECORDED, MARKED, NEW, LEFT, BEGUN = range(9)
+DONE, TO_BEGIN, UNDER_WAY = range(3)  # states of the plan
+_PAUSE = 0.03  # seconds
+
+
+class Problem(NamedTuple):
+    """What an agent knows of a problem from the start, and the numbers of its parts."""
+
+    n_states: int
+    max_actions: int
+    r_min: float
+    r_max: float
+    pair_ptr: Any  # int64 [S+1]
+    settings: Any  # float64 [n]         of the estimate
+    limit_settings: Any  # float64 [n]   of the episode rule
+    kept: Any  # numbers of the estimate's own
+    moved: Any  # float64 [m, n]         those of listed successors, which move along with them
+
+
+class Stage(NamedTuple):
+    """A run under way."""
+
+    where: Any  # int64 [9]     steps done, state, how far the plan is, whether it mixes, episodes and measurements recorded, new
+    #                           successors, steps that the episode may still have, and its first step
+    sums: Any  # float64 [4]    reward and Σ r(s, a) before the episode under way, and up to now
+    tally: Any  # int64 [outcomes]  what happened in it
+    batch: Any  # :class:`spanrl.models.counts.Batch`, for what has happened once it is over
+    words: Any  # uint64 [4]    random state of the environment
+    agent_words: Any  # uint64 [4]  and of the agent
+    records: Any  # float64 [n, 6]  of the episodes begun: start, gain bracket, span, sweeps, whether it mixes
+    marks: Any  # float64 [n, 3]    of the measurements: reward and Σ r(s, a) up to then, and how many of these episodes had begun
+
+
+@part
+def _plan(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, words, choice):
+    """Estimate at time t, sweep for one budget, and choose the policy at the end; return (outcome, lo, hi, mixes, span, steps allowed).
+
+    Rewards count from r_min. The sweeps in ``desk.progress`` are 0 at the start. ``choice`` is written on success.
+    """
+    v, clock, sets = desk.v, desk.clock, desk.sets
+    begun, sorting = now(desk.moment), clock[SORTING]
+    known = Known(
+        seen, desk.changed[: desk.n_changed[0]], t, state, steps, problem.n_states, problem.max_actions, problem.r_min,
+        problem.r_max, problem.pair_ptr, words,
+    )  # fmt: skip
+    if desk.progress[0] == 0.0:
+        fill(known, problem.settings, problem.kept, sets)
+        check_sets(desk.m.kind, problem.n_states, sets)
+        if problem.r_min != 0.0:  # values count from r_min: their digits are not spent on an offset
+            for i in range(desk.reward.size):
+                desk.reward[i] = sets.r_high[i] - problem.r_min
+        desk.n_changed[0] = 0
+        desk.ws.version[0] += 1
+        desk.ws_least.version[0] += 1
+        filled = now(desk.moment)
+        clock[SETS] += filled - begun
+        begun = filled
+    tol = tolerance(known)
+    outcome, lo, hi = improve(desk, goal, tol)
+    mixes, span, steps_allowed = False, 0.0, 0
+    if outcome == CONVERGED:
+        room, live = max(tol - (hi - lo), 0.0), int(desk.progress[8])
+        mixes = choose(
+            desk.m, sets, desk.ws, desk.ranked, desk.rows, desk.least, desk.ws_least, desk.ranked_least, v, desk.best, live,
+            goal.span_bound, room, goal.mixture, choice.pairs, choice.weight,
+        )  # fmt: skip
+        steps_allowed = limit(known, problem.limit_settings, choice.pairs, choice.allowed)
+        for k in range(choice.left.size):
+            choice.left[k] = choice.allowed[k]
+        low, high = extremes(v)
+        span = high - low
+    clock[SWEEPS] += now(desk.moment) - begun - (clock[SORTING] - sorting)
+    return outcome, lo, hi, mixes, span, steps_allowed
+
+
+@loop
+def plan_once(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, words, choice):
+    """Plan one episode, for those who begin it themselves: as :func:`play` does, one budget per call."""
+    return _plan(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, words, choice)
+
+
+@loop
+def play(fill, limit, tolerance, sampler, mean, desk, problem, seen, goal, from_bias, choice, stage, times, steps):
+    """Go on until all ``times`` are measured, or it is time to let Python look: after ``steps`` steps, 30 ms, a budget of the planner."""
+    where, sums, batch, records, marks = stage.where, stage.sums, stage.batch, stage.records, stage.marks
+    clock = desk.clock
+    begun, last = now(desk.moment), where[T] + steps
+    start = begun
+    where[RECORDED] = where[MARKED] = 0
+    while True:
+        if where[PLANNING] == TO_BEGIN:
+            start_planning(desk.progress, desk.rows.lead, desk.v, from_bias)
+            where[PLANNING] = UNDER_WAY
+        if where[PLANNING] == UNDER_WAY:
+            t = where[T] + 1
+            outcome, lo, hi, mixes, span, where[LEFT] = _plan(
+                fill,
+                limit,
+                tolerance,
+                desk,
+                problem,
+                seen,
+                goal,
+                t,
+                where[STATE],
+                t - where[BEGUN],
+                stage.agent_words,
+                choice,
+            )
+            if outcome != CONVERGED:
+                return
+            k = where[RECORDED]
+            records[k, 0], records[k, 1], records[k, 2] = t, lo, hi
+            records[k, 3], records[k, 4], records[k, 5] = span, desk.progress[0], mixes
+            where[PLANNING], where[MIXES], where[RECORDED], where[BEGUN] = DONE, mixes, k + 1, t
+            start = now(desk.moment)
+            if k + 1 == records.shape[0] or start - begun > _PAUSE:
+                return
+        stop = min(last, times[where[MARKED]]) - where[T]
+        done, state, over = interact(
+            sampler, choice.pairs, choice.weight, where[MIXES] != 0, choice.left, stage.tally, stage.words,
+            stage.agent_words, where[STATE], min(stop, where[LEFT]),
+        )  # fmt: skip
+        where[T] += done
+        where[LEFT] -= done
+        where[STATE] = state
+        if not over and done == stop:
+            paid, expected = add_up(sampler.out_ptr, sampler.reward, mean, choice.pairs, stage.tally)
+            sums[2], sums[3] = sums[0] + paid, sums[1] + expected
+            k = where[MARKED]
+            if where[T] == times[k]:
+                marks[k, 0], marks[k, 1], marks[k, 2] = sums[2], sums[3], where[RECORDED]
+                where[MARKED] = k + 1
+            if where[MARKED] == times.size or where[T] == last:
+                clock[SAMPLING] += now(desk.moment) - start
+                return
+            continue
+        end = now(desk.moment)
+        clock[SAMPLING] += end - start
+        paid, expected, n = harvest(sampler.out_ptr, sampler.reward, sampler.succ, mean, choice, stage.tally, batch)
+        sums[0], sums[1] = sums[0] + paid, sums[1] + expected
+        sums[2], sums[3] = sums[0], sums[1]
+        n_new = add_batch(batch.pair[:n], batch.reward[:n], batch.succ[:n], batch.times[:n], seen, problem.moved)
+        assert n_new >= 0  # there is room for all successors that there are
+        desk.n_changed[0] = note_changes(batch.pair[:n], desk.changed, desk.n_changed[0])
+        where[NEW] += n_new
+        if not desk.owned and where[NEW] * 50 > seen.succ_ptr[-1]:
+            by_length(
+                seen.succ_ptr, desk.everyone, desk.ws.pairs
+            )  # this order only saves time: it may lag behind a little
+            where[NEW] = 0
+        where[PLANNING] = TO_BEGIN
+        clock[COUNTS] += now(desk.moment) - end

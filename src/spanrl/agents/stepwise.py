@@ -1,0 +1,176 @@
+"""Agents that decide anew at every step: a compiled loop of their own around a step of the environment.
+
+Such an agent is three functions (:class:`StepRules`): ``decide(memory, state)`` returns the pair to play, ``update(memory, pair, reward,
+next_state)`` learns from what it brought, and ``steps`` takes many steps at once. It is always written like this, so that the compiler sees
+the whole loop::
+
+    @passed(STEPS)
+    def steps(world, memory, n):
+        for _ in range(n):
+            pair = decide(memory, current_state(world))
+            reward, next_state = take_step(world, pair)
+            update(memory, pair, reward, next_state)
+
+It has no episodes: its curve has the span NaN and 0 episodes, its table of episodes is empty, and there is nothing to audit. A checkpoint
+holds its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from spanrl.agents.observing import checked_reward, checked_state
+from spanrl.agents.offers import RESUME
+from spanrl.agents.offers import STEPS as OFFERS_STEPS
+from spanrl.confidence.estimate import read_only
+from spanrl.errors import OptionError
+from spanrl.kernels.jit import Passed, Signature, loop, part
+from spanrl.kernels.sampling import Sampler, draw, sfc64
+from spanrl.models.info import ProblemInfo
+from spanrl.models.states import StateReader
+from spanrl.seeding import get_state, is_compilable, set_state
+
+_T, _STATE = 0, 1
+
+
+class World(NamedTuple):
+    """The environment, for compiled steps."""
+
+    sampler: Any  # :class:`spanrl.kernels.sampling.Sampler`
+    mean: Any  # float64 [n_pairs]  r(s, a)
+    words: Any  # uint64 [4]         its random state
+    where: Any  # int64 [2]          steps done, state
+    sums: Any  # float64 [2]         reward received, Σ r(s, a)
+
+
+class Memory(NamedTuple):
+    """All that a step-wise agent knows. What the numbers mean is its own affair."""
+
+    settings: Any  # float64 [n]     its options
+    pair_ptr: Any  # int64 [S+1]     the pairs of state s are pair_ptr[s]:pair_ptr[s+1]
+    values: Any  # float64 [n]
+    visits: Any  # int64 [n]
+    words: Any  # uint64 [4]         its random state (:mod:`spanrl.kernels.variates`)
+
+
+def _step_examples() -> tuple[Any, ...]:
+    whole, words = np.zeros(2, dtype=np.int64), np.zeros(4, dtype=np.uint64)
+    longs, reals = read_only(words), read_only(np.zeros(1))
+    numbers = read_only(np.zeros(1, dtype=np.uint32))
+    sampler = Sampler(read_only(whole), numbers, reals, longs, longs, longs, numbers)
+    world = World(sampler, reals, words, whole, np.zeros(2))
+    return world, Memory(np.zeros(1), read_only(whole), np.zeros(1), whole, words), 1
+
+
+STEPS = Signature("void", _step_examples)
+"""The signature of a ``steps(world, memory, n)``."""
+
+
+@part
+def current_state(world):
+    """Return the state that the environment is in."""
+    return world.where[_STATE]
+
+
+@part
+def take_step(world, pair):
+    """Play a pair; return (reward, next state)."""
+    words = world.words
+    x, words[0], words[1], words[2], words[3] = sfc64(words[0], words[1], words[2], words[3])
+    outcome = draw(world.sampler, pair, x)
+    reward, state = world.sampler.reward[outcome], np.int64(world.sampler.succ[outcome])
+    world.sums[0] += reward
+    world.sums[1] += world.mean[pair]
+    world.where[_T] += 1
+    world.where[_STATE] = state
+    return reward, state
+
+
+@loop
+def walk(steps, world, memory, times, marks, budget):
+    """Go on until all ``times`` are measured or ``budget`` steps are done; return how many measurements were written to ``marks``."""
+    where, k, last = world.where, 0, world.where[_T] + budget
+    while k < times.size and where[_T] < last:
+        steps(world, memory, min(times[k], last) - where[_T])
+        if where[_T] == times[k]:
+            marks[k, 0], marks[k, 1], marks[k, 2] = world.sums[0], world.sums[1], 0.0
+            k += 1
+    return k
+
+
+@dataclass(frozen=True)
+class StepRules:
+    """What makes a step-wise agent.
+
+    Args:
+        decide, update, steps: its compiled functions, see the module.
+        settings: the options that they read.
+        values, visits: how many real and whole numbers it remembers; all are 0 at first.
+    """
+
+    decide: Callable[..., Any]
+    update: Callable[..., Any]
+    steps: Passed
+    settings: tuple[float, ...]
+    values: int
+    visits: int
+
+
+class StepLearner:
+    """The state of a step-wise agent. Make one with ``agent.start(info, rng)``.
+
+    Attributes:
+        info: what it was told.
+        memory: what it has learned.
+        t: steps done.
+    """
+
+    offers: ClassVar[frozenset[str]] = frozenset({OFFERS_STEPS, RESUME})
+
+    def __init__(self, rules: StepRules, info: ProblemInfo, rng: np.random.Generator) -> None:
+        """Start with nothing seen."""
+        self.rules, self.info, self.rng, self.t = rules, info, rng, 0
+        values, visits = np.zeros(rules.values), np.zeros(rules.visits, dtype=np.int64)
+        words = get_state(rng) if is_compilable(rng) else rng.integers(2**64, size=4, dtype=np.uint64)
+        self.memory = Memory(np.array(rules.settings, dtype=np.float64), info.pair_ptr, values, visits, words)
+        self._state, self._pair = -1, -1  # −1: no action waits for its reward
+
+    def act(self, state: int) -> int:
+        """Return the action to play in ``state``."""
+        s = checked_state("act: the state", state, self.info, self.t)
+        if self._pair >= 0:
+            raise OptionError(f"act: step {self.t + 1} has no reward yet. Call observe(reward, next_state) first.")
+        self._pair = int(self.rules.decide(self.memory, s))
+        return int(self.info.action[self._pair])
+
+    def observe(self, reward: float, next_state: int) -> None:
+        """Take the reward and the next state that the last action brought."""
+        if self._pair < 0:
+            raise OptionError("observe: no action is waiting for its reward. Call act(state) first.")
+        succ = checked_state("observe: the next state", next_state, self.info, self.t)
+        self.rules.update(self.memory, self._pair, checked_reward(reward, self.info, self.t), succ)
+        self.after(self.t + 1)
+
+    def after(self, t: int) -> None:
+        """Say that t steps are done."""
+        self.t, self._pair = t, -1
+        if is_compilable(self.rng):
+            set_state(self.rng, self.memory.words)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return all that the learner knows, as numbers and arrays; its generator is not part of it. Not between act and observe."""
+        assert self._pair < 0
+        return {"t": self.t, "values": self.memory.values.copy(), "visits": self.memory.visits.copy()}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Resume where another learner of the same agent and problem was; a state that cannot be one raises a RunFileError."""
+        given = StateReader(state)
+        self.t = given.integer("t")
+        self.memory.values[:] = given.array("values", np.float64, self.memory.values.shape)
+        self.memory.visits[:] = given.array("visits", np.int64, self.memory.visits.shape, 0, self.t)
+        if is_compilable(self.rng):
+            self.memory.words[:] = get_state(self.rng)
