@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from spanrl import SCAL, UCRL, UCRL2, ProblemInfo, learn, make
-from spanrl.confidence.regions import BernsteinBox, HoeffdingBall
+from spanrl.agents.episodes import DOUBLING, one_over_root
+from spanrl.confidence.bernstein import BernsteinBox
+from spanrl.confidence.hoeffding import HoeffdingBall
 from spanrl.errors import OptionError
 
 INFO = ProblemInfo(3, 2)
@@ -34,7 +36,7 @@ class TestConfiguration:
 
     def test_the_parts_of_an_agent(self):
         rules = SCAL(5, "rsqrt", 0.5, 0.25, "greedy", best_of_both=True, warm_start=False).start(INFO, 0).rules
-        assert rules.region == BernsteinBox("rsqrt", 0.5, 0.25)
+        assert rules.estimate == BernsteinBox("rsqrt", 0.5, 0.25)
         assert (rules.span_bound, rules.mixture, rules.perturb, rules.best_of_both, rules.warm_start) == (
             5.0,
             False,
@@ -43,11 +45,12 @@ class TestConfiguration:
             False,
         )
         rules = UCRL(0.1, 0.5, 0.25, warm_start=False).start(INFO, 0).rules
-        assert rules.region == BernsteinBox(0.1, 0.5, 0.25)
+        assert rules.estimate == BernsteinBox(0.1, 0.5, 0.25)
         assert (rules.span_bound, rules.perturb, rules.best_of_both, rules.warm_start) == (inf, False, False, False)
         rules = UCRL2(0.2).start(INFO, 0).rules
-        assert rules.region == HoeffdingBall(0.2)
+        assert rules.estimate == HoeffdingBall(0.2)
         assert (rules.span_bound, rules.warm_start) == (inf, True)
+        assert (rules.episodes, rules.tolerance) == (DOUBLING, one_over_root)
 
     def test_learners_share_nothing(self):
         agent = SCAL(2.0)
