@@ -159,6 +159,8 @@ class TestList:
             "perturb",
             "best_of_both",
             "warm_start",
+            "bounds",
+            "episodes",
         ]
         assert scal["span_bound"].default is None
         assert scal["delta"].default == 0.05

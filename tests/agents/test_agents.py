@@ -9,6 +9,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
+from experience import random_counts
 from spanrl import SCAL, UCRL, UCRL2, ProblemInfo, learn, make
 from spanrl.agents.episodes import DOUBLING, one_over_root
 from spanrl.confidence.bernstein import BernsteinBox
@@ -181,8 +182,9 @@ class TestWhatTheOptionsDo:
 
     def test_a_shrinking_level_widens_the_sets(self):
         """δ_k = 1/√t_k is above 0.05 before t = 400 and below after."""
-        region = {delta: BernsteinBox(delta) for delta in (0.05, "rsqrt")}
         info = ProblemInfo.from_mdp(self.ENV.mdp)
-        assert region["rsqrt"].law(399, info).r_log < region[0.05].law(399, info).r_log
-        assert region["rsqrt"].law(401, info).r_log > region[0.05].law(401, info).r_log
+        counts = random_counts(np.random.default_rng(0), info, 10**5, least=10**4, unseen=0.0)
+        for t, sign in ((399, -1), (401, 1)):
+            fixed, varied = (BernsteinBox(delta).bounded(counts, t, info) for delta in (0.05, "rsqrt"))
+            assert (sign * (varied.rest_high - fixed.rest_high) > 0).all()
         assert self.run(UCRL(delta="rsqrt")).n_episodes[-1] > 10
