@@ -215,7 +215,7 @@ class Session:
             self._tally = np.zeros(world.env.sampler.succ.size, dtype=np.int64)
         self._words = get_state(self._env_rng)
         plan = learner.plan
-        where = np.array([self._t, self._state, TO_BEGIN, False, 0, 0, 0, learner.steps_left, 1])
+        where = np.array([self._t, self._state, TO_BEGIN, False, 0, 0, 0, learner.steps_left, 1, learner.began_in])
         if plan is not None and learner.episode is not None:
             where[PLANNING], where[MIXES], where[BEGUN] = DONE, plan.mixes, learner.episode.start
         sums, records = np.array([*self._sums, *self._sums]), np.empty((_RECORDS, 6))
