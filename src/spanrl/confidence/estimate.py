@@ -144,8 +144,8 @@ def check_sets(geometry: int, n_states: int, sets: Sets) -> None:
     """Assert the contract of :class:`~spanrl.kernels.desk.Sets`."""
     ptr, n = sets.succ_ptr, int(sets.succ_ptr[-1])
     low, high = sets.low[:n], sets.low[:n] + sets.room[:n]
-    row = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
     assert (np.diff(ptr) >= 0).all(), "rows must begin where the last one ends"
+    row = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
     inner = (row[1:] == row[:-1])[: max(n - 1, 0)]
     assert (sets.succ[1:n] > sets.succ[: max(n - 1, 0)])[inner].all(), "the successors of a row must rise"
     total = np.bincount(row, low, ptr.size - 1)
