@@ -10,6 +10,7 @@ from planner_samples import ROUNDING, assert_certified, assert_is_the_rule, at, 
 
 from experience import random_counts, random_info
 from spanrl import Policy, ProblemInfo, scopt, span_bellman, span_greedy
+from spanrl.agents.episodes import UNLIMITED
 from spanrl.confidence.bernstein import BernsteinBox
 from spanrl.confidence.hoeffding import HoeffdingBall
 from spanrl.models.counts import Counts
@@ -39,6 +40,8 @@ class TestPlan:
             bounded = augmented(ESTIMATES[kind], counts, t, info)
             assert_certified(plan, planner, bounded, bound, info.size / sqrt(t))
             assert_is_the_rule(plan, planner, bounded, bound)
+            assert plan.allowed.tolist() == plan.left.tolist() == np.maximum(counts.n[plan.pairs], 1).tolist()
+            assert plan.steps == UNLIMITED
 
     def test_some_of_these_plans_mix_and_are_not_trivial(self):
         """Otherwise the comparisons say nothing."""

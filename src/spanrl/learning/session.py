@@ -80,7 +80,7 @@ class Session:
             self._state = self._world.reset(self._env_rng)
         offered = offers(self.learner)
         alone = self.is_compiled and not self._audit and bool({EPISODES, STEPS} & offered)
-        watches = HOOK in offered and not alone
+        watches = not alone and (HOOK in offered or isinstance(self.learner, Learner))  # by hand it has hooks, too
         if watches:
             self.learner.on_episode.append(self._recorder.begin)
         try:
