@@ -385,8 +385,8 @@ def test_whatever_ends_the_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_node_compiles_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[bool] = []
-    monkeypatch.setattr(on_ray, "is_compiled", lambda task: bool(compiled))
-    monkeypatch.setattr(on_ray, "compile_all", lambda: compiled.append(True))
+    monkeypatch.setattr(on_ray, "is_warm", lambda agents: bool(compiled))
+    monkeypatch.setattr(on_ray, "warm_up", lambda agents: compiled.append(True))
     assert "compiles for first use" in messages(every=60)[0]["line"]
     assert kinds(messages(every=60))[0] == "moved"
     assert compiled == [True]
