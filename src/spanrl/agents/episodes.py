@@ -23,6 +23,7 @@ UNLIMITED = 2**62
 
 EPISODE_RULES = {
     "doubling": "episodes:DOUBLING",
+    "vm": "vm:VM",
 }
 """Episode rules by name: the module in this folder, and the object."""
 
