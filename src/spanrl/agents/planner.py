@@ -17,7 +17,7 @@ from spanrl.kernels.desk import Choice, Desk, Goal, new_choice, new_ranking, new
 from spanrl.kernels.extended import CONVERGED, TOO_WIDE, start_planning
 from spanrl.kernels.frozen import by_length, new_frozen
 from spanrl.kernels.jit import Passed
-from spanrl.kernels.layout import BALL, Arrays, new_workspace
+from spanrl.kernels.layout import BALL, PLAIN, Arrays, new_workspace
 from spanrl.models.counts import Batch, Counts, Seen
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
@@ -171,7 +171,8 @@ class Planner:
             parts = (sets.succ_ptr, sets.succ, sets.low, sets.room, slack, sets.rest)
             model, room = Arrays(estimate.geometry, info.pair_ptr, *map(read_only, parts)), sets.succ.size
             reward = sets.r_high if info.r_min == 0 else np.empty(k)  # the loop counts them from r_min
-            one, other = (new_ranking(new_workspace(S, k, room), estimate.closes_states) for _ in range(2))
+            listed = 0 if estimate.geometry == PLAIN else room  # rows of plain models are not sorted
+            one, other = (new_ranking(new_workspace(S, k, listed), estimate.closes_states) for _ in range(2))
             self._desk = Desk(
                 model, sets, estimate.owns_rows, np.arange(k), np.array([k]), reward, self._least, one[0], other[0],
                 one[1], other[1], self._rows, new_frozen(S, room), self.bias, self._u, self._best, self._all,
