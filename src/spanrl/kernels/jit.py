@@ -13,6 +13,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, update_wrapper
+from pathlib import Path
 from threading import RLock, local
 from typing import Any, ClassVar
 
@@ -242,6 +243,8 @@ def _decorated(function: Callable[..., Any], *, allocates: bool, inner: bool, pa
         "_nrt": allocates,  # numba's runtime, which counts references
     }
     dispatcher: Any = numba.njit(**options)(function)
+    if not Path(function.__code__.co_filename).is_file():
+        return dispatcher  # typed in by hand: there is nothing to find it by in another process
     folder = cache_dir()
     if folder is None:
         warn_unusable()
