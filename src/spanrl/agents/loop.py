@@ -67,8 +67,8 @@ def _plan(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, wo
         fill(known, problem.settings, problem.kept, sets)
         check_sets(desk.m.kind, problem.n_states, sets)
         if problem.r_min != 0.0:  # values count from r_min: their digits are not spent on an offset
-            for i in range(desk.reward.size):
-                desk.reward[i] = sets.r_high[i] - problem.r_min
+            for i in range(desk.shifted.size):
+                desk.shifted[i] = sets.r_high[i] - problem.r_min
         desk.n_changed[0] = 0
         desk.ws.version[0] += 1
         desk.ws_least.version[0] += 1

@@ -170,11 +170,11 @@ class Planner:
             slack = sets.half if estimate.geometry == BALL else self._rows.slack
             parts = (sets.succ_ptr, sets.succ, sets.low, sets.room, slack, sets.rest)
             model, room = Arrays(estimate.geometry, info.pair_ptr, *map(read_only, parts)), sets.succ.size
-            reward = sets.r_high if info.r_min == 0 else np.empty(k)  # the loop counts them from r_min
+            shifted = sets.r_high if info.r_min == 0 else np.empty(k)
             listed = 0 if estimate.geometry == PLAIN else room  # rows of plain models are not sorted
             one, other = (new_ranking(new_workspace(S, k, listed), estimate.closes_states) for _ in range(2))
             self._desk = Desk(
-                model, sets, estimate.owns_rows, np.arange(k), np.array([k]), reward, self._least, one[0], other[0],
+                model, sets, estimate.owns_rows, np.arange(k), np.array([k]), read_only(shifted), shifted, self._least, one[0], other[0],
                 one[1], other[1], self._rows, new_frozen(S, room), self.bias, self._u, self._best, self._all,
                 self._progress, self.clock, np.zeros(2, dtype=np.int64),
             )  # fmt: skip
