@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,8 +51,9 @@ class Import(NamedTuple):
     for_types: bool
 
 
-def imports(source: str, path: str) -> Iterator[Import]:
-    """Yield every module that ``source`` (the file ``path`` below src/spanrl) imports, wherever the statement stands."""
+@cache
+def imports(source: str, path: str) -> tuple[Import, ...]:
+    """Return every module that ``source`` (the file ``path`` below src/spanrl) imports, wherever the statement stands."""
     tree = ast.parse(source)
     for_types = {
         id(inner)
@@ -61,9 +63,11 @@ def imports(source: str, path: str) -> Iterator[Import]:
         for inner in ast.walk(statement)
     }
     package = ("spanrl", *Path(path).parent.parts)
-    for node in ast.walk(tree):
-        for module in _modules(node, package):
-            yield Import(module, node.lineno, id(node) in for_types)  # type: ignore[attr-defined]
+    return tuple(
+        Import(module, node.lineno, id(node) in for_types)  # type: ignore[attr-defined]
+        for node in ast.walk(tree)
+        for module in _modules(node, package)
+    )
 
 
 def _modules(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
