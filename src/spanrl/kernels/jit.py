@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import RLock, local
 from typing import Any, ClassVar
 
+from spanrl.errors import OptionError
 from spanrl.kernels.cache import INNER, cache_dir, warn_unusable
 
 _LOCK = RLock()
@@ -64,9 +65,9 @@ class Signature:
     Kernels are compiled once for all functions of one signature, so it is fixed: each argument has the type of its example.
     """
 
-    def __init__(self, result: str, examples: Callable[[], tuple[Any, ...]]) -> None:
-        """Name the result as numba names it; ``examples`` returns one value per argument, when they are first needed."""
-        self._result, self._examples = result, examples
+    def __init__(self, name: str, result: str, examples: Callable[[], tuple[Any, ...]]) -> None:
+        """Name the signature, and the result as numba names it; ``examples`` returns one value per argument, when first needed."""
+        self.name, self._result, self._examples = name, result, examples
 
     @cached_property
     def numba(self) -> Any:
@@ -174,6 +175,16 @@ def part(function: Callable[..., Any]) -> Any:
 def passed(signature: Signature, *, allocates: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Turn a function into a :class:`Passed` one; say if it makes arrays."""
     return lambda function: Passed(function, signature, allocates=allocates)
+
+
+def check_part(part: Any, signature: Signature) -> Passed:
+    """Return a part that can be handed to a loop, or say what it must be."""
+    if not isinstance(part, Passed) or part.signature is not signature:
+        raise OptionError(
+            f"Rules: {getattr(part, '__name__', part)!r} must be a compiled function of the signature {signature.name}. "
+            f"Write @passed({signature.name}) above it."
+        )
+    return part
 
 
 def loop(function: Callable[..., Any]) -> Any:

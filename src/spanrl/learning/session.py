@@ -255,6 +255,8 @@ class Session:
                     paid, expected = add_up(*table[:2], mean, plan.pairs, tally)
                     recorder.reach(learner.t, before[0] + paid, before[1] + expected)
                 self._simulating += perf_counter() - begun
+            if over and learner.episode is not None and learner.t < learner.episode.start:
+                raise learner.is_stuck()
             if over:
                 begun = perf_counter()
                 paid, expected, n = harvest(*table, mean, plan.choice, tally, batch)
