@@ -35,6 +35,14 @@ id = "ucrl2"
 [[agent]]
 id = "scal"
 span_bound = [1, 2]
+[[agent]]
+id = "psrl"
+[[agent]]
+id = "qlearning"
+[[agent]]
+id = "ucrl"
+bounds = "kt"
+episodes = "vm"
 """
 
 GYMNASIUM = """
@@ -55,7 +63,7 @@ COMMANDS = (
     (("plan", "two-state", "--span-bound", "0.75"), "[0.75, 0.75]"),
     (("plan", "riverswim[n_states=40]"), "deterministic"),
     (("learn", "three-state", "scal[span_bound=5]", "--horizon", "1e4", "--out", "run", "--plot", "run.png"), "regret"),
-    (("run", "spec.toml", "--out", "results"), "6 of 6 cells finished"),
+    (("run", "spec.toml", "--out", "results"), "12 of 12 cells finished"),
     (("status", "results"), "two-state"),
     (("report", "results"), "report.html"),
     (("reproduce", "--only", "L2", "--scale", "smoke", "--out", "reproduction"), "1 of 1 verdicts are as expected"),

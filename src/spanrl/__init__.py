@@ -9,8 +9,9 @@ from importlib import import_module
 from typing import Any
 
 from spanrl import gym_hook
+from spanrl.agents import BUILT_IN
 
-__version__ = "0.2.2"
+__version__ = "0.2.3"
 
 _HOME = {
     "MDP": "models.mdp",
@@ -35,9 +36,7 @@ _HOME = {
     "list_envs": "envs.registry",
     "register_env": "envs.registry",
     "ProblemInfo": "models.info",
-    "SCAL": "agents.scal",
-    "UCRL": "agents.ucrl",
-    "UCRL2": "agents.ucrl2",
+    **{kind: f"agents.{module}" for module, _, kind in (where.partition(":") for where in BUILT_IN.values())},
     "make_agent": "agents.registry",
     "list_agents": "agents.registry",
     "register_agent": "agents.registry",

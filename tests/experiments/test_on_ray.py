@@ -117,6 +117,42 @@ def started(address: str) -> RayEngine:
 # --- on a cluster ---------------------------------------------------------------------------------------------------
 
 
+# the tests that need the first node alone come first: it takes seconds until the cluster forgets a second one
+
+
+def test_stopping_cancels_and_closing_leaves_a_foreign_connection(cluster: Any, ray: Any) -> None:
+    handler = signal.getsignal(signal.SIGTERM)
+    with closing(started(cluster.address)):
+        assert signal.getsignal(signal.SIGTERM) is handler
+        endless = read_spec(LONG | {"horizon": 1e12})
+        job = job_of(endless.cells()[0], endless)
+        with closing(started("not looked at")) as guest:
+            wait_until(lambda: guest.slots == 1)  # a node of an earlier test would be forgotten after a while
+            guest.start(job, None)
+            seen: list[Event] = []
+            wait_until(lambda: seen.extend(guest.events(0.2)) or any(isinstance(event, Kept) for event in seen))
+            assert seen[0] == Moved(job.id, 0)
+            guest.stop()
+            assert guest.events(0) == [Stopped(job.id)]
+            wait_until(lambda: ray.available_resources().get("CPU") == 1)
+            assert guest.events(0) == []
+        assert ray.is_initialized()
+    assert not ray.is_initialized()
+
+
+def test_a_cell_that_takes_too_long_is_ended(cluster: Any, ray: Any) -> None:
+    endless = read_spec(LONG | {"horizon": 1e12})
+    job = job_of(endless.cells()[0], endless)
+    with closing(RayEngine(cluster.address, (), (), 60.0, 0.5)) as engine:
+        engine.start(job, None)
+        seen: list[Event] = []
+        wait_until(lambda: seen.extend(engine.events(0.2)) or any(isinstance(event, Failed) for event in seen))
+        assert seen[0] == Moved(job.id, 0)
+        assert isinstance(seen[-1], Failed)
+        assert seen[-1].reason.startswith("it was not finished after 0.5 seconds (--cell-timeout), so it was ended.")
+        wait_until(lambda: ray.available_resources().get("CPU") == 1)
+
+
 @pytest.mark.usefixtures("second_node")
 def test_the_bytes_are_those_of_the_local_engine(cluster: Any, ray: Any, tmp_path: Path) -> None:
     spec = tiny_spec(horizon=3e5)
@@ -180,39 +216,6 @@ def test_a_failing_cell_and_a_killed_worker_leave_the_others_intact(
     assert (tmp_path / "died").exists()
     good = [replace(spec, agents=spec.agents[1:]), replace(spec, agents=spec.agents[:1], seeds=(0,))]
     assert tables(out) == learned(good[0]) | learned(good[1])
-
-
-def test_stopping_cancels_and_closing_leaves_a_foreign_connection(cluster: Any, ray: Any) -> None:
-    handler = signal.getsignal(signal.SIGTERM)
-    with closing(started(cluster.address)):
-        assert signal.getsignal(signal.SIGTERM) is handler
-        endless = read_spec(LONG | {"horizon": 1e12})
-        job = job_of(endless.cells()[0], endless)
-        with closing(started("not looked at")) as guest:
-            wait_until(lambda: guest.slots == 1)  # nodes of earlier tests are forgotten after a while
-            guest.start(job, None)
-            seen: list[Event] = []
-            wait_until(lambda: seen.extend(guest.events(0.2)) or any(isinstance(event, Kept) for event in seen))
-            assert seen[0] == Moved(job.id, 0)
-            guest.stop()
-            assert guest.events(0) == [Stopped(job.id)]
-            wait_until(lambda: ray.available_resources().get("CPU") == 1)
-            assert guest.events(0) == []
-        assert ray.is_initialized()
-    assert not ray.is_initialized()
-
-
-def test_a_cell_that_takes_too_long_is_ended(cluster: Any, ray: Any) -> None:
-    endless = read_spec(LONG | {"horizon": 1e12})
-    job = job_of(endless.cells()[0], endless)
-    with closing(RayEngine(cluster.address, (), (), 60.0, 0.5)) as engine:
-        engine.start(job, None)
-        seen: list[Event] = []
-        wait_until(lambda: seen.extend(engine.events(0.2)) or any(isinstance(event, Failed) for event in seen))
-        assert seen[0] == Moved(job.id, 0)
-        assert isinstance(seen[-1], Failed)
-        assert seen[-1].reason.startswith("it was not finished after 0.5 seconds (--cell-timeout), so it was ended.")
-        wait_until(lambda: ray.available_resources().get("CPU") == 1)
 
 
 # --- no cluster -----------------------------------------------------------------------------------------------------
@@ -385,8 +388,8 @@ def test_whatever_ends_the_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_node_compiles_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[bool] = []
-    monkeypatch.setattr(on_ray, "is_compiled", lambda task: bool(compiled))
-    monkeypatch.setattr(on_ray, "compile_all", lambda: compiled.append(True))
+    monkeypatch.setattr(on_ray, "is_warm", lambda agents: bool(compiled))
+    monkeypatch.setattr(on_ray, "warm_up", lambda agents: compiled.append(True))
     assert "compiles for first use" in messages(every=60)[0]["line"]
     assert kinds(messages(every=60))[0] == "moved"
     assert compiled == [True]

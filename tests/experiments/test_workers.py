@@ -45,14 +45,14 @@ def job(seed: int) -> Job:
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., LocalEngine]]:
     """Return a function that makes a local engine whose workers run a script."""
     real, made = subprocess.Popen, list[LocalEngine]()
-    monkeypatch.setattr("spanrl.experiments.local.is_compiled", lambda task: True)
+    monkeypatch.setattr("spanrl.experiments.local.is_warm", lambda agents: True)
 
     def make(body: str, *, cell_timeout: float | None = None) -> LocalEngine:
         script = CONNECTED + "\n".join(f"    {line}" for line in body.splitlines())
         monkeypatch.setattr(
             processes.subprocess, "Popen", lambda argv, **options: real([sys.executable, "-c", script], **options)
         )
-        options = {"plugins": (), "folders": (), "checkpoint_every": 1.0, "cell_timeout": cell_timeout}
+        options = {"plugins": (), "folders": (), "agents": (), "checkpoint_every": 1.0, "cell_timeout": cell_timeout}
         made.append(LocalEngine(tmp_path, workers=2, **options))
         return made[-1]
 

@@ -10,6 +10,7 @@ import pytest
 
 from spanrl.agents.scal import SCAL
 from spanrl.agents.ucrl import UCRL
+from spanrl.paper.page import html
 from spanrl.paper.slow import slow_system
 from spanrl.paper.slow_learning import slow_learners
 from spanrl.paper.system import System
@@ -18,6 +19,14 @@ LONG = 10**7
 """Steps of a run that is worth keeping."""
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _domains_once():
+    """Let the page's section about the domains, the same on every page, be written once: to analyse Knight Quest takes a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(html, "domains_section", functools.cache(html.domains_section))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +27,41 @@ def visits(path: Path) -> Iterator[Visit]:
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
 
+    @cache
+    def tab_of(**options: Any) -> Any:
+        """Return the one tab of its options; each page that it opens starts afresh."""
+        return browser.new_context(**options).new_page()
+
     @contextmanager
-    def opened(width: int = 1400, height: int = 900, **options: Any) -> Iterator[Any]:
-        options = {"reduced_motion": "reduce"} | options
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        tab, noises = context.new_page(), []
-        tab.on("console", lambda message: noises.append(f"console: {message.text}"))
-        tab.on("pageerror", lambda error: noises.append(f"error: {error}"))
-        tab.on(
-            "request",
-            lambda request: None if request.url.startswith(("file:", "data:")) else noises.append(request.url),
-        )
+    def opened(
+        width: int = 1400,
+        height: int = 900,
+        *,
+        color_scheme: str = "light",
+        reduced_motion: str = "reduce",
+        **options: Any,
+    ) -> Iterator[Any]:
+        tab, noises = tab_of(**options), []
+        tab.goto("about:blank")
+        tab.set_viewport_size({"width": width, "height": height})
+        tab.emulate_media(media="screen", color_scheme=color_scheme, reduced_motion=reduced_motion)
+        tab.mouse.move(0, 0)
+        listeners = {
+            "console": lambda message: noises.append(f"console: {message.text}"),
+            "pageerror": lambda error: noises.append(f"error: {error}"),
+            "request": lambda request: (
+                None if request.url.startswith(("file:", "data:")) else noises.append(request.url)
+            ),
+        }
+        for event, listener in listeners.items():
+            tab.on(event, listener)
         try:
             tab.goto(path.as_uri())
             yield tab
             assert noises == []
         finally:
-            context.close()
+            for event, listener in listeners.items():
+                tab.remove_listener(event, listener)
 
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

@@ -21,6 +21,7 @@ IDS = [
     *LEARNING,
     *EXPERIMENTS,
 ]
+FEW = dataclasses.replace(SMOKE, instances=SMOKE.instances // 5)
 MUTANTS = [pytest.param(c, name, id=f"{c.id}-{name}") for c in CLAIMS for name in c.mutants]
 
 
@@ -39,8 +40,11 @@ def test_checker_asks_for_nothing_that_only_our_kernels_do(claim, slow, slow_lea
 
 @pytest.mark.parametrize(("claim", "name"), MUTANTS)
 def test_mutant_turns_the_claim(claim, name, real):
+    """A few random instances show most mutants, and more of them cannot hide one again; the others get all."""
     expected = expected_verdicts()[claim.id]["verdict"]
-    outcome = claim.run(claim.mutants[name](real), SMOKE)
+    outcome = None if expected == "fails" else claim.run(claim.mutants[name](real), FEW)
+    if outcome is None or outcome.verdict != "fails":
+        outcome = claim.run(claim.mutants[name](real), SMOKE)
     assert outcome.verdict != expected, f"{claim.id} does not notice: {name}"
     assert outcome.verdict == "fails" or expected == "fails"
 

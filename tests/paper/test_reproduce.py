@@ -33,6 +33,29 @@ def done(tmp_path_factory):
     return reproduce.reproduce(out=out, scale="smoke", only=ASKED)
 
 
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """One of a small experiment."""
+    out = tmp_path_factory.mktemp("experiment") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reproduce, "experiment_spec", tiny)
+        return reproduce.reproduce(out=out, scale="smoke", only=["g1"], workers=2)
+
+
+@pytest.fixture
+def computed(judged, tmp_path, monkeypatch):
+    """Return a directory in which the runs of that experiment are there already."""
+    monkeypatch.setattr(reproduce, "experiment_spec", tiny)
+    shutil.copytree(judged.dir, tmp_path / "out")
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def _undrawn(monkeypatch):
+    """Draw nothing: it takes longer than the rest, and other tests here look at the page."""
+    monkeypatch.setattr("spanrl.paper.page.write.write_pages", lambda found: {})
+
+
 def test_claims_json_names_every_claim(done):
     entries = json.loads((done.dir / "claims.json").read_text("utf-8"))
     assert entries == done.claims
@@ -57,6 +80,7 @@ def test_page_and_run_are_written(done):
     assert run["versions"]["spanrl"]
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_same_call_goes_on_where_it_stopped(done, capfd):
     before = {path.name: path.stat().st_mtime_ns for path in (done.dir / "claims").iterdir()}
     again = reproduce.reproduce(out=done.dir, scale="smoke", only=[*ASKED, "O5"], show=True)
@@ -99,6 +123,7 @@ def test_what_gives_no_answer_is_named(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "claims" / f"{SLIPS}.json").read_text())["found"]["reason"] == "given up after 1 s"
     asked = []
     monkeypatch.setattr(reproduce, "ask", lambda tasks, *_, **__: asked.extend(tasks))
+    monkeypatch.setattr("spanrl.paper.page.write.write_pages", lambda found: {})
     reproduce.reproduce(out=tmp_path, scale="smoke")
     assert set(asked) == {SLIPS, *(claim.id for claim in all_claims() if claim.experiment is None)}  # tried again
 
@@ -159,17 +184,15 @@ def test_second_driver_is_refused(tmp_path):
         first.close()
 
 
-def test_experiment_is_run_and_judged(tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduce, "experiment_spec", tiny)
-    found = reproduce.reproduce(out=tmp_path, scale="smoke", only=["g1"], workers=2)
-    entry = found.claims["G1"]
+def test_experiment_is_run_and_judged(judged):
+    entry = judged.claims["G1"]
     assert entry["verdict"] == "fails"  # 10⁴ steps are too few to see it
     assert "log-log slope in" in entry["numbers"]["broken"]
     assert entry["numbers"]["runs an agent"] == 2
     assert entry["numbers"]["horizon"] == 10**4
-    assert len(list((tmp_path / "experiments" / "diameter" / "cells").rglob("curve.parquet"))) == 16
-    assert [experiment.horizon for experiment in found.experiments.values()] == [10**4]
-    assert "experiment diameter" in found.run["seconds"]
+    assert len(list((judged.dir / "experiments" / "diameter" / "cells").rglob("curve.parquet"))) == 16
+    assert [experiment.horizon for experiment in judged.experiments.values()] == [10**4]
+    assert "experiment diameter" in judged.run["seconds"]
 
 
 def test_every_claim_about_an_experiment_is_judged_from_the_same_runs(tmp_path, monkeypatch):
@@ -185,21 +208,20 @@ def test_every_claim_about_an_experiment_is_judged_from_the_same_runs(tmp_path, 
     assert found.surprises == ("G5",)  # expected to fail
 
 
-def test_failed_runs_leave_the_claim_unchecked_and_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduce, "experiment_spec", tiny)
-    text = tmp_path / "experiments" / "diameter" / "failed" / "three-state" / "ucrl" / "001.txt"
+def test_failed_runs_leave_the_claim_unchecked_and_are_named(computed, monkeypatch):
+    text = computed / "experiments" / "diameter" / "failed" / "three-state" / "ucrl" / "001.txt"
     monkeypatch.setattr(reproduce, "drive", failing(reproduce.drive, text))
-    found = reproduce.reproduce(out=tmp_path, scale="smoke", only=["G1"], workers=1)
+    found = reproduce.reproduce(out=computed, scale="smoke", only=["G1"], workers=1)
     assert found.claims["G1"]["verdict"] == "not-run"
     assert "1 of 16 runs failed, three-state/ucrl/001 first: it broke" in found.claims["G1"]["numbers"]["error"]
     assert found.surprises == ("G1",)
     assert found.experiments == {}
 
 
-def test_missing_runs_leave_the_claim_unchecked(tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduce, "experiment_spec", tiny)
+@pytest.mark.usefixtures("_undrawn")
+def test_missing_runs_leave_the_claim_unchecked(computed, monkeypatch):
     monkeypatch.setattr(reproduce, "drive", losing(reproduce.drive))
-    found = reproduce.reproduce(out=tmp_path, scale="smoke", only=["G1"], workers=2)
+    found = reproduce.reproduce(out=computed, scale="smoke", only=["G1"], workers=2)
     assert found.claims["G1"]["verdict"] == "not-run"
     assert found.claims["G1"]["numbers"] == {"reason": "1 of 16 runs are missing"}
 
@@ -303,7 +325,7 @@ def test_kill_at_any_moment_loses_nothing(tmp_path):
             *ids,
         ]
 
-    subprocess.run(command(tmp_path / "whole"), check=True, capture_output=True)
+    reproduce.reproduce(out=tmp_path / "whole", scale="smoke", only=ids)
     for wait in (1.3, 1.9, 2.5):
         driver = subprocess.Popen(command(tmp_path / "cut"), start_new_session=True, stdout=subprocess.DEVNULL)
         time.sleep(wait)
@@ -324,6 +346,7 @@ def test_command_prints_verdicts_and_the_page(done, capsys):
     assert "S1" not in out
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_command_fails_where_a_verdict_is_not_expected(done, monkeypatch, capsys):
     table = expected_verdicts() | {"X1": {"verdict": "fails", "reason": "a test"}}
     monkeypatch.setattr(reproduce, "expected_verdicts", lambda: table)

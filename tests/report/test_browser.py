@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,25 +41,46 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def visit(browser: Any) -> Open:
+def tab_of(browser: Any) -> Callable[..., Any]:
+    """Return a function that gives the one tab of its options: a process compiles plotly once, which is most of the time of a visit."""
+
+    @cache
+    def made(**options: Any) -> Any:
+        return browser.new_context(reduced_motion="reduce", **options).new_page()
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def visit(tab_of: Callable[..., Any]) -> Open:
     """Return a context manager that opens a page and fails where it spoke on the console, asked the network or opened a dialog."""
 
     @contextmanager
-    def opened(path: Path, *, width: int = 1280, height: int = 900, **options: Any) -> Iterator[Any]:
-        context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce", **options)
-        tab = context.new_page()
+    def opened(
+        path: Path, *, width: int = 1280, height: int = 900, color_scheme: str = "light", **options: Any
+    ) -> Iterator[Any]:
+        tab = tab_of(**options)
+        tab.goto("about:blank")
+        tab.set_viewport_size({"width": width, "height": height})
+        tab.emulate_media(media="screen", color_scheme=color_scheme)
+        tab.mouse.move(0, 0)
         noises: list[str] = []
-        tab.on("console", lambda message: noises.append(f"console: {message.text}"))
-        tab.on("pageerror", lambda error: noises.append(f"error: {error}"))
-        tab.on("dialog", lambda dialog: (noises.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        tab.on("request", lambda request: noises.append(request.url) if _is_outside(request.url) else None)
+        listeners = {
+            "console": lambda message: noises.append(f"console: {message.text}"),
+            "pageerror": lambda error: noises.append(f"error: {error}"),
+            "dialog": lambda dialog: (noises.append(f"dialog: {dialog.message}"), dialog.dismiss()),
+            "request": lambda request: noises.append(request.url) if _is_outside(request.url) else None,
+        }
+        for event, listener in listeners.items():
+            tab.on(event, listener)
         try:
             tab.goto(path.as_uri())
             tab.wait_for_selector(f"{CHART} .main-svg")
             yield tab
             assert noises == []
         finally:
-            context.close()
+            for event, listener in listeners.items():
+                tab.remove_listener(event, listener)
 
     return opened
 

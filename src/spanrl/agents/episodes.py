@@ -23,6 +23,7 @@ UNLIMITED = 2**62
 
 EPISODE_RULES = {
     "doubling": "episodes:DOUBLING",
+    "vm": "vm:VM",
 }
 """Episode rules by name: the module in this folder, and the object."""
 
@@ -32,10 +33,10 @@ def _limit_examples() -> tuple[Any, ...]:
     return known_example(), np.zeros(1), whole, whole
 
 
-LIMIT = Signature("int64", _limit_examples)
+LIMIT = Signature("LIMIT", "int64", _limit_examples)
 """The signature of a ``limit(known, settings, pairs, allowed)``: what is known, float64 [n], int64 [2S], int64 [2S]; it returns steps."""
 
-TOLERANCE = Signature("float64", lambda: (known_example(),))
+TOLERANCE = Signature("TOLERANCE", "float64", lambda: (known_example(),))
 """The signature of a ``tolerance(known)``: it returns how wide the gain bracket of a plan may be."""
 
 

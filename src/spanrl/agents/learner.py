@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.agents.episodes import DOUBLING, EpisodeRule, one_over_root
-from spanrl.agents.loop import FROM, LEFT, RECORDED, Stage, T
+from spanrl.agents.loop import FROM, LEFT, PLANNING, RECORDED, STUCK, Stage, T
 from spanrl.agents.observing import checked_reward, checked_state
 from spanrl.agents.offers import EPISODES, HOOK, RESUME, SETS
 from spanrl.agents.planner import Plan, Planner, Start
@@ -119,14 +119,17 @@ class Learner:
         s = checked_state("act: the state", state, self.info, self.t)
         if self._last is not None:
             raise OptionError(f"act: step {self.t + 1} has no reward yet. Call observe(reward, next_state) first.")
-        if self._hand is None or self._steps_left <= 0:
-            self._hand = self._begin_by_hand(s)
+        hand, begins = self._hand, False
+        if hand is None or self._steps_left <= 0:
+            hand, begins = self._begin_by_hand(s), True
         choice = self._draw(s)
-        if self._hand.left[choice] <= 0:
-            self._hand = self._begin_by_hand(s)
+        if hand.left[choice] <= 0 and not begins:
+            hand = self._begin_by_hand(s)
             choice = self._draw(s)
-        self._last = choice, self._hand.pairs[choice]
-        return self._hand.actions[choice]
+        if min(hand.left[choice], self._steps_left) <= 0:
+            raise self.is_stuck()
+        self._last = choice, hand.pairs[choice]
+        return hand.actions[choice]
 
     def observe(self, reward: float, next_state: int) -> None:
         """Take the reward and the next state that the last action brought."""
@@ -201,6 +204,13 @@ class Learner:
         """The steps that the episode under way may still have."""
         return self._steps_left
 
+    def is_stuck(self) -> OptionError:
+        """Return the error of an episode rule that allows no step."""
+        return OptionError(
+            f"learn: the episode of step {self.t + 1} may have no step. "
+            "An episode rule must allow a step, and a visit of each pair of the state in which the episode begins."
+        )
+
     def moved_on(self, steps: int) -> None:
         """Count steps that compiled code has taken in the episode under way."""
         self.t += steps
@@ -214,6 +224,9 @@ class Learner:
         goal = planner.goal(rules.span_bound, rules.mixture, rules.warm_start)
         choice = new_choice(info.n_states) if self.plan is None else self.plan.choice
         planner.play(sampler, mean, self.counts, goal, rules.warm_start, choice, stage, times, steps)
+        if stage.where[PLANNING] == STUCK:
+            self.t = int(stage.where[T])
+            raise self.is_stuck()
         begun = _episodes(stage.records[: stage.where[RECORDED]], info.r_min)
         n = len(begun[0])
         if n:
@@ -310,7 +323,8 @@ class Learner:
         self.begin_episode(Batch.from_dict(self._seen), state)
         self._seen = {}
         assert self.plan is not None
-        return self._by_hand(self.plan)
+        self._hand = self._by_hand(self.plan)
+        return self._hand
 
     def _by_hand(self, plan: Plan) -> _Hand:
         actions = self.info.action[plan.pairs]

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from spanrl.confidence.estimate import Known, check_sets
 from spanrl.kernels.choosing import choose
 from spanrl.kernels.clock import COUNTS, SAMPLING, SETS, SORTING, SWEEPS, now
 from spanrl.kernels.counting import add_batch, note_changes
-from spanrl.kernels.extended import CONVERGED, improve, start_planning
+from spanrl.kernels.extended import CONVERGED, RUNNING, improve, start_planning
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.frozen import by_length
 from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.kernels.jit import loop, part
 
 T, STATE, PLANNING, MIXES, RECORDED, MARKED, NEW, LEFT, BEGUN, FROM = range(10)
-DONE, TO_BEGIN, UNDER_WAY = range(3)  # states of the plan
+DONE, TO_BEGIN, UNDER_WAY, STUCK = range(4)  # states of the plan
 _PAUSE = 0.03  # seconds
 
 
@@ -67,8 +69,8 @@ def _plan(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, wo
         fill(known, problem.settings, problem.kept, sets)
         check_sets(desk.m.kind, problem.n_states, sets)
         if problem.r_min != 0.0:  # values count from r_min: their digits are not spent on an offset
-            for i in range(desk.reward.size):
-                desk.reward[i] = sets.r_high[i] - problem.r_min
+            for i in range(desk.shifted.size):
+                desk.shifted[i] = sets.r_high[i] - problem.r_min
         desk.n_changed[0] = 0
         desk.ws.version[0] += 1
         desk.ws_least.version[0] += 1
@@ -76,6 +78,9 @@ def _plan(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, wo
         clock[SETS] += filled - begun
         begun = filled
     tol = tolerance(known)
+    if not tol > 0.0:
+        desk.progress[2] = np.inf  # it would never converge
+        return RUNNING, -np.inf, np.inf, False, 0.0, 0
     outcome, lo, hi = improve(desk, goal, tol)
     mixes, span, steps_allowed = False, 0.0, 0
     if outcome == CONVERGED:
@@ -99,10 +104,26 @@ def plan_once(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps
     return _plan(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, words, choice)
 
 
+@part
+def _take_in(sampler, mean, desk, problem, seen, choice, stage):
+    """Add the experience of the episode that is over to the counts."""
+    where, sums, batch = stage.where, stage.sums, stage.batch
+    paid, expected, n = harvest(sampler.out_ptr, sampler.reward, sampler.succ, mean, choice, stage.tally, batch)
+    sums[0], sums[1] = sums[0] + paid, sums[1] + expected
+    sums[2], sums[3] = sums[0], sums[1]
+    n_new = add_batch(batch.pair[:n], batch.reward[:n], batch.succ[:n], batch.times[:n], seen, problem.moved)
+    assert n_new >= 0  # there is room for all successors that there are
+    desk.n_changed[0] = note_changes(batch.pair[:n], desk.changed, desk.n_changed[0])
+    where[NEW] += n_new
+    if not desk.owned and where[NEW] * 50 > seen.succ_ptr[-1]:
+        by_length(seen.succ_ptr, desk.everyone, desk.ws.pairs)  # this order only saves time: it may lag behind a little
+        where[NEW] = 0
+
+
 @loop
 def play(fill, limit, tolerance, sampler, mean, desk, problem, seen, goal, from_bias, choice, stage, times, steps):
     """Go on until all ``times`` are measured, or it is time to let Python look: after ``steps`` steps, 30 ms, a budget of the planner."""
-    where, sums, batch, records, marks = stage.where, stage.sums, stage.batch, stage.records, stage.marks
+    where, sums, records, marks = stage.where, stage.sums, stage.records, stage.marks
     clock = desk.clock
     begun, last = now(desk.moment), where[T] + steps
     start = begun
@@ -156,19 +177,11 @@ def play(fill, limit, tolerance, sampler, mean, desk, problem, seen, goal, from_
                 clock[SAMPLING] += now(desk.moment) - start
                 return
             continue
+        if where[T] < where[BEGUN]:  # not a single step: the next episode would have none either
+            where[PLANNING] = STUCK
+            return
         end = now(desk.moment)
         clock[SAMPLING] += end - start
-        paid, expected, n = harvest(sampler.out_ptr, sampler.reward, sampler.succ, mean, choice, stage.tally, batch)
-        sums[0], sums[1] = sums[0] + paid, sums[1] + expected
-        sums[2], sums[3] = sums[0], sums[1]
-        n_new = add_batch(batch.pair[:n], batch.reward[:n], batch.succ[:n], batch.times[:n], seen, problem.moved)
-        assert n_new >= 0  # there is room for all successors that there are
-        desk.n_changed[0] = note_changes(batch.pair[:n], desk.changed, desk.n_changed[0])
-        where[NEW] += n_new
-        if not desk.owned and where[NEW] * 50 > seen.succ_ptr[-1]:
-            by_length(
-                seen.succ_ptr, desk.everyone, desk.ws.pairs
-            )  # this order only saves time: it may lag behind a little
-            where[NEW] = 0
+        _take_in(sampler, mean, desk, problem, seen, choice, stage)
         where[PLANNING] = TO_BEGIN
         clock[COUNTS] += now(desk.moment) - end

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.agents.episodes import EpisodeRule
+from spanrl.agents.episodes import LIMIT, TOLERANCE, EpisodeRule
 from spanrl.agents.loop import Problem, Stage, plan_once, play
-from spanrl.confidence.estimate import Estimate, Known, new_numbers, read_only
+from spanrl.confidence.estimate import FILL, Estimate, Known, new_numbers, read_only
 from spanrl.errors import NotConvergedError
 from spanrl.kernels.counting import add_batch, note_changes
 from spanrl.kernels.desk import Choice, Desk, Goal, new_choice, new_ranking, new_rows
 from spanrl.kernels.extended import CONVERGED, TOO_WIDE, start_planning
 from spanrl.kernels.frozen import by_length, new_frozen
-from spanrl.kernels.jit import Passed
-from spanrl.kernels.layout import BALL, Arrays, new_workspace
+from spanrl.kernels.jit import Passed, check_part
+from spanrl.kernels.layout import BALL, PLAIN, Arrays, new_workspace
 from spanrl.models.counts import Batch, Counts, Seen
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
@@ -74,7 +74,8 @@ class Planner:
         S, k = info.n_states, info.n_pairs
         self.info, self.estimate, self.bias = info, estimate, np.zeros(S)
         self.clock = np.zeros(5)
-        self._parts = estimate.fill, episodes.limit, tolerance
+        parts = (estimate.fill, FILL), (episodes.limit, LIMIT), (tolerance, TOLERANCE)
+        self._parts = tuple(check_part(part, signature) for part, signature in parts)
         self._settings = _numbers(estimate.settings(info)), _numbers(episodes.settings(info))
         self._u, self._best, self._all = np.empty(S), np.empty(S, dtype=np.int64), np.arange(k)
         self._rows = new_rows(info.pair_ptr)
@@ -170,10 +171,11 @@ class Planner:
             slack = sets.half if estimate.geometry == BALL else self._rows.slack
             parts = (sets.succ_ptr, sets.succ, sets.low, sets.room, slack, sets.rest)
             model, room = Arrays(estimate.geometry, info.pair_ptr, *map(read_only, parts)), sets.succ.size
-            reward = sets.r_high if info.r_min == 0 else np.empty(k)  # the loop counts them from r_min
-            one, other = (new_ranking(new_workspace(S, k, room), estimate.closes_states) for _ in range(2))
+            shifted = sets.r_high if info.r_min == 0 else np.empty(k)
+            listed = 0 if estimate.geometry == PLAIN else room  # rows of plain models are not sorted
+            one, other = (new_ranking(new_workspace(S, k, listed), estimate.closes_states) for _ in range(2))
             self._desk = Desk(
-                model, sets, estimate.owns_rows, np.arange(k), np.array([k]), reward, self._least, one[0], other[0],
+                model, sets, estimate.owns_rows, np.arange(k), np.array([k]), read_only(shifted), shifted, self._least, one[0], other[0],
                 one[1], other[1], self._rows, new_frozen(S, room), self.bias, self._u, self._best, self._all,
                 self._progress, self.clock, np.zeros(2, dtype=np.int64),
             )  # fmt: skip
@@ -206,7 +208,9 @@ class Planner:
         if self._progress[2] >= _MOST_ROUNDS:
             sweeps, width = int(self._progress[0]), self._progress[5]
             raise NotConvergedError(
-                f"learn: planning did not converge in {sweeps} sweeps; the gain bracket is still {width:g} wide.", None
+                f"learn: planning did not converge in {sweeps} sweeps; the gain bracket is {width:g} wide. "
+                "A tolerance must be > 0, and above rounding.",
+                None,
             )
 
 

@@ -15,15 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from spanrl import names, parameters
+from spanrl.agents import BUILT_IN
 from spanrl.errors import OptionError
 from spanrl.models.info import ProblemInfo
-
-_SCAL = "Fruit, Pirotta, Lazaric & Ortner, ICML 2018"
-_BUILT_IN = (
-    ("scal", "scal:SCAL", _SCAL, "Bernstein sets, ScOpt: optimism with a bound on the span of the bias."),
-    ("ucrl", "ucrl:UCRL", _SCAL, "Bernstein sets, extended value iteration: the paper's baseline."),
-    ("ucrl2", "ucrl2:UCRL2", "Jaksch, Ortner & Auer, JMLR 2010", "Hoeffding and L1 sets, extended value iteration."),
-)
 
 
 @runtime_checkable
@@ -50,9 +44,8 @@ class AgentEntry:
     """A registered agent: what :func:`list_agents` shows."""
 
     name: str
-    summary: str
-    source: str
     factory: Callable[..., Agent] | str
+    told: tuple[str, str] | None = None  # summary and source, where the class does not say them
 
     def load(self) -> Callable[..., Agent]:
         """Return the factory, importing its module where it is a built-in one."""
@@ -62,13 +55,23 @@ class AgentEntry:
         built_in: Callable[..., Agent] = getattr(import_module(f"spanrl.agents.{module}"), name)
         return built_in
 
+    @property
+    def summary(self) -> str:
+        """One sentence on what it does."""
+        return self.told[0] if self.told else str(getattr(self.load(), "summary", ""))
+
+    @property
+    def source(self) -> str:
+        """Where it was published."""
+        return self.told[1] if self.told else str(getattr(self.load(), "source", ""))
+
     @cached_property
     def parameters(self) -> dict[str, parameters.Parameter]:
         """The parameters, in order of declaration."""
         return parameters.declared(self.name, self.load())
 
 
-_ENTRIES = {name: AgentEntry(name, summary, source, where) for name, where, source, summary in _BUILT_IN}
+_ENTRIES = {name: AgentEntry(name, where) for name, where in BUILT_IN.items()}
 
 
 def make_agent(name: str, /, **given: Any) -> Agent:
@@ -118,7 +121,7 @@ def list_agents() -> list[AgentEntry]:
     """Return all agents, sorted by name, each with name, summary, source and parameters.
 
     >>> [entry.name for entry in list_agents()]
-    ['scal', 'ucrl', 'ucrl2']
+    ['psrl', 'qlearning', 'scal', 'ucrl', 'ucrl2']
     """
     return [_ENTRIES[name] for name in sorted(_ENTRIES)]
 
@@ -136,4 +139,4 @@ def register_agent(name: str, factory: Callable[..., Agent], *, summary: str, so
         raise OptionError(f"register_agent: takes a name and a class or function; got {factory!r}.")
     parameters.check_new_name("register_agent", name, _ENTRIES)
     parameters.declared(name, factory)
-    _ENTRIES[name] = AgentEntry(name, summary, source, factory)
+    _ENTRIES[name] = AgentEntry(name, factory, (summary, source))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from spanrl.agents.options import check_flag, check_level, check_scale, number
 from spanrl.options import one_of, require
@@ -38,6 +38,9 @@ class SCAL:
         bounds: the confidence set, "bernstein" (the paper) or another of :data:`spanrl.confidence.bounds.BOUNDS`.
         episodes: when episodes end, "doubling" (the paper) or another of :data:`spanrl.agents.episodes.EPISODE_RULES`.
     """
+
+    summary: ClassVar[str] = "Bernstein sets, ScOpt: optimism with a bound on the span of the bias."
+    source: ClassVar[str] = "Fruit, Pirotta, Lazaric & Ortner, ICML 2018"
 
     span_bound: float
     delta: float | str = 0.05

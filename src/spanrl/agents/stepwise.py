@@ -28,7 +28,7 @@ from spanrl.agents.offers import RESUME
 from spanrl.agents.offers import STEPS as OFFERS_STEPS
 from spanrl.confidence.estimate import read_only
 from spanrl.errors import OptionError
-from spanrl.kernels.jit import Passed, Signature, loop, part
+from spanrl.kernels.jit import Passed, Signature, check_part, loop, part
 from spanrl.kernels.sampling import Sampler, draw, sfc64
 from spanrl.models.info import ProblemInfo
 from spanrl.models.states import StateReader
@@ -66,7 +66,7 @@ def _step_examples() -> tuple[Any, ...]:
     return world, Memory(np.zeros(1), read_only(whole), np.zeros(1), whole, words), 1
 
 
-STEPS = Signature("void", _step_examples)
+STEPS = Signature("STEPS", "void", _step_examples)
 """The signature of a ``steps(world, memory, n)``."""
 
 
@@ -133,6 +133,7 @@ class StepLearner:
 
     def __init__(self, rules: StepRules, info: ProblemInfo, rng: np.random.Generator) -> None:
         """Start with nothing seen."""
+        check_part(rules.steps, STEPS)
         self.rules, self.info, self.rng, self.t = rules, info, rng, 0
         values, visits = np.zeros(rules.values), np.zeros(rules.visits, dtype=np.int64)
         words = get_state(rng) if is_compilable(rng) else rng.integers(2**64, size=4, dtype=np.uint64)

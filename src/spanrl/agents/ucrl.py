@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from spanrl.agents.options import check_flag, check_level, check_scale
 from spanrl.seeding import generator
@@ -26,6 +26,9 @@ class UCRL:
         bounds: the confidence set, "bernstein" (the paper) or another of :data:`spanrl.confidence.bounds.BOUNDS`.
         episodes: when episodes end, "doubling" (the paper) or another of :data:`spanrl.agents.episodes.EPISODE_RULES`.
     """
+
+    summary: ClassVar[str] = "Bernstein sets, extended value iteration: the paper's baseline."
+    source: ClassVar[str] = "Fruit, Pirotta, Lazaric & Ortner, ICML 2018"
 
     delta: float | str = 0.05
     p_scale: float = 1.0

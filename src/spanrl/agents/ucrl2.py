@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from spanrl.agents.options import check_flag, check_level
 from spanrl.seeding import generator
@@ -25,6 +25,9 @@ class UCRL2:
 
     Differs from the paper: rewards are capped at r_max, and the iteration stops at sp ≤ (r_max − r_min)/√t, not <.
     """
+
+    summary: ClassVar[str] = "Hoeffding and L1 sets, extended value iteration."
+    source: ClassVar[str] = "Jaksch, Ortner & Auer, JMLR 2010"
 
     delta: float | str = 0.05
     warm_start: bool = True

@@ -71,7 +71,7 @@ def _fill_examples() -> tuple[Any, ...]:
     return known_example(), np.zeros(1), kept, new_sets(Counts.empty(1).seen, 1, 0, np.zeros((2, 0)), closes=False)
 
 
-FILL = Signature("void", _fill_examples)
+FILL = Signature("FILL", "void", _fill_examples)
 """The signature of a ``fill(known, settings, kept, sets)``: :class:`Known`, float64 [n], :class:`Kept`, :class:`Sets`."""
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from time import monotonic, perf_counter
 from typing import Any, Protocol
 
+from spanrl.agents.offers import HOOK, offers
 from spanrl.agents.registry import make_agent
 from spanrl.errors import RunFileError
 from spanrl.experiments.engine import Job
@@ -161,8 +162,8 @@ class Computation:
         return t, planning + simulating
 
     def seconds_a_step(self) -> float | None:
-        """Return what a step of the policy under way costs by itself in compiled code; None where steps are not compiled."""
-        if not self._session.is_compiled:
+        """Return what a step of the policy under way costs by itself in compiled code; None where there is none, or steps are not."""
+        if not self._session.is_compiled or HOOK not in offers(self._session.learner):
             return None
         policy, steps = self._session.learner.policy, 10**5
         begun = perf_counter()

@@ -18,7 +18,8 @@ from typing import Any
 from spanrl.experiments.engine import Event, Failed, Finished, Job, Lost, Moved, Said, Stopped, overdue
 from spanrl.experiments.messages import event_of
 from spanrl.experiments.process import Process
-from spanrl.kernels.cache import cache_dir, is_compiled
+from spanrl.experiments.warming import is_warm
+from spanrl.kernels.cache import cache_dir
 
 MODULE = "spanrl.experiments.worker"
 
@@ -33,20 +34,22 @@ class LocalEngine:
         workers: int,
         plugins: Sequence[str],
         folders: Sequence[str],
+        agents: Sequence[str],
         checkpoint_every: float,
         cell_timeout: float | None = None,
     ) -> None:
         """Start nothing yet."""
         self._most, self._limit, self._tmp = workers, cell_timeout, dir / "tmp"
         self._settings = {
-            "do": "set", "dir": str(dir), "plugins": list(plugins), "folders": list(folders), "checkpoint_every": checkpoint_every,
+            "do": "set", "dir": str(dir), "plugins": list(plugins), "folders": list(folders), "agents": list(agents),
+            "checkpoint_every": checkpoint_every,
         }  # fmt: skip
         self._inbox: queue.SimpleQueue[tuple[Process, dict[str, Any] | None]] = queue.SimpleQueue()
         self._idle: list[Process] = []
         self._busy: dict[str, tuple[Process, float]] = {}  # by cell: its worker, and when that got it
         self._due: list[Event] = []
         self._compiler: Process | None = None
-        self._compiled = cache_dir() is None or is_compiled("run")
+        self._compiled = cache_dir() is None or is_warm(agents)
 
     @property
     def slots(self) -> int:

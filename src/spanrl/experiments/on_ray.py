@@ -26,8 +26,9 @@ from spanrl.errors import OptionError, missing_extra
 from spanrl.experiments.cell import compute
 from spanrl.experiments.engine import Event, Failed, Finished, Job, Kept, Lost, Moved, Said, Stopped, overdue
 from spanrl.experiments.plugins import import_plugins
-from spanrl.experiments.worker import compile_all, one_line
-from spanrl.kernels.cache import cache_dir, is_compiled
+from spanrl.experiments.warming import is_warm, warm_up
+from spanrl.experiments.worker import one_line
+from spanrl.kernels.cache import cache_dir
 from spanrl.learning.files import computed_with
 from spanrl.regular import regular_bytes
 
@@ -180,7 +181,7 @@ def _cell(job: Job, checkpoint: bytes | None, settings: dict[str, Any], put: Cal
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
         import_plugins(settings["plugins"], settings["folders"])
         sender = _Sender(put)
-        _compile(sender)
+        _compile(job.agent, sender)
         files, state = compute(job, checkpoint, sender, tell_every=_TELL_EVERY, keep_every=settings["checkpoint_every"])
         if state is not None:
             sender.keep(state)
@@ -209,11 +210,11 @@ class _Sender:
         return False
 
 
-def _compile(sender: _Sender) -> None:
-    """Compile the kernels where this node has not done so before."""
-    if cache_dir() is not None and not is_compiled("run"):
+def _compile(agent: str, sender: _Sender) -> None:
+    """Compile the kernels of an agent where this node has not done so before."""
+    if cache_dir() is not None and not is_warm([agent]):
         sender.say(f"{socket.gethostname()} compiles for first use, about 40 seconds, once …")
-        compile_all()
+        warm_up([agent])
 
 
 def _check_versions(wanted: dict[str, str | None]) -> None:

@@ -117,6 +117,7 @@ def _engine(
         workers=workers,
         plugins=spec.plugins,
         folders=spec.folders,
+        agents=[entry.id for entry in spec.agents],
         checkpoint_every=every,
         cell_timeout=limit,
     )

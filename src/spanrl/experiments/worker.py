@@ -14,11 +14,11 @@ from spanrl.experiments.engine import Job, is_full
 from spanrl.experiments.process import Ends, connect
 from spanrl.experiments.spec import import_plugins
 from spanrl.experiments.store import Store
-from spanrl.kernels.cache import is_compiled, mark_compiled
-from spanrl.learning.learn import learn
+from spanrl.experiments.warming import is_warm, warm_up
 from spanrl.regular import regular_bytes
 
 _TELL_EVERY = 0.2  # seconds
+_LOAD = 10  # steps
 _LONGEST_LINE, _LONGEST_TEXT = 500, 100_000
 
 
@@ -32,6 +32,7 @@ class Worker:
         self._store = Store(settings["dir"])
         self._every = float(settings["checkpoint_every"])
         self._plugins = settings["plugins"], settings["folders"]
+        self._agents: list[str] = settings["agents"]
         self._job: Job
         self._broken: OptionError | None = None
 
@@ -41,14 +42,12 @@ class Worker:
             import_plugins(*self._plugins)
         except OptionError as error:
             self._broken = error  # every cell says so
-        if is_compiled("run"):
-            learn(
-                "two-state", "scal[span_bound=0.5]", horizon=10, seed=0
-            )  # kernels are loaded: the first cell's seconds are its own
+        if is_warm(self._agents):
+            warm_up(self._agents, _LOAD)  # kernels are loaded: the first cell's seconds are its own
         while True:
             message = self._ends.inbox.get()
             if message["do"] == "compile":
-                compile_all()
+                warm_up(self._agents)
                 self._ends.tell(event="compiled")
             else:
                 self._cell(Job(**message["job"]))
@@ -104,15 +103,6 @@ def one_line(error: BaseException) -> str:
     known = type(error).__module__.startswith("spanrl.")
     line = text if known and text else f"{type(error).__name__}: {text}".rstrip(": ")
     return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} …"
-
-
-def compile_all() -> None:
-    """Fill the cache of compiled kernels with all that cells need, so that workers do not compile the same side by side."""
-    if not is_compiled("run"):
-        for agent in ("scal[span_bound=0.5]", "ucrl", "ucrl2"):
-            for env in ("three-state", "two-state"):
-                learn(env, agent, horizon=1000, seed=0)
-        mark_compiled("run")
 
 
 def main() -> None:

@@ -69,7 +69,10 @@ class Desk(NamedTuple):
     owned: bool  # whether the estimate writes the rows, too
     changed: Any  # int64 [n_pairs]   begins with the pairs visited since the last plan
     n_changed: Any  # int64 [1]
-    reward: Any  # float64 [n_pairs]  the largest rewards, counted from r_min
+    reward: (
+        Any  # float64 [n_pairs]  the largest rewards, counted from r_min, read-only: sets.r_high, or a view of the next
+    )
+    shifted: Any  # float64 [n_pairs]  where they are written, if r_min is not 0
     least: Any  # float64 [n_pairs]   zeros: rewards augmented, B_r reaches down to r_min, from where they count
     ws: Any
     ws_least: Any

@@ -13,9 +13,11 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, update_wrapper
+from pathlib import Path
 from threading import RLock, local
 from typing import Any, ClassVar
 
+from spanrl.errors import OptionError
 from spanrl.kernels.cache import INNER, cache_dir, warn_unusable
 
 _LOCK = RLock()
@@ -63,9 +65,9 @@ class Signature:
     Kernels are compiled once for all functions of one signature, so it is fixed: each argument has the type of its example.
     """
 
-    def __init__(self, result: str, examples: Callable[[], tuple[Any, ...]]) -> None:
-        """Name the result as numba names it; ``examples`` returns one value per argument, when they are first needed."""
-        self._result, self._examples = result, examples
+    def __init__(self, name: str, result: str, examples: Callable[[], tuple[Any, ...]]) -> None:
+        """Name the signature, and the result as numba names it; ``examples`` returns one value per argument, when first needed."""
+        self.name, self._result, self._examples = name, result, examples
 
     @cached_property
     def numba(self) -> Any:
@@ -175,6 +177,16 @@ def passed(signature: Signature, *, allocates: bool = False) -> Callable[[Callab
     return lambda function: Passed(function, signature, allocates=allocates)
 
 
+def check_part(part: Any, signature: Signature) -> Passed:
+    """Return a part that can be handed to a loop, or say what it must be."""
+    if not isinstance(part, Passed) or part.signature is not signature:
+        raise OptionError(
+            f"Rules: {getattr(part, '__name__', part)!r} must be a compiled function of the signature {signature.name}. "
+            f"Write @passed({signature.name}) above it."
+        )
+    return part
+
+
 def loop(function: Callable[..., Any]) -> Any:
     """Turn ``function`` into a :class:`Loop`, which makes no arrays (see :func:`kernel`)."""
     return Loop(function)
@@ -248,6 +260,8 @@ def _decorated(function: Callable[..., Any], *, allocates: bool, inner: bool, pa
         "_nrt": allocates,  # numba's runtime, which counts references
     }
     dispatcher: Any = numba.njit(**options)(function)
+    if not Path(function.__code__.co_filename).is_file():
+        return dispatcher  # typed in by hand: there is nothing to find it by in another process
     folder = cache_dir()
     if folder is None:
         warn_unusable()

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from spanrl import names
 from spanrl.agents.learner import Learner
 from spanrl.agents.registry import Agent, AnyLearner, agent_id, list_agents, make_agent
+from spanrl.agents.stepwise import StepLearner
 from spanrl.agents.ucrl import UCRL
 from spanrl.envs.env import BERNOULLI, FIXED, Env
 from spanrl.envs.registry import list_envs, make
@@ -343,7 +344,7 @@ def _check_learning(who: str, agent: Agent, env: Env) -> None:
 
 def _check_refusals(who: str, agent: Agent) -> None:
     learner = _start(who, agent, _smallest_env(), streams(_SEED)[1])
-    if not isinstance(learner, Learner):
+    if not isinstance(learner, (Learner, StepLearner)):
         return
     refusals = 0
     for call in (lambda: learner.observe(0.0, 0), lambda: [learner.act(0) for _ in range(2)]):

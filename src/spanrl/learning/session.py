@@ -167,6 +167,8 @@ class Session:
         self._recorder.restore(given, t)
         prefix = "learner."
         self.learner.set_state({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+        if isinstance(self.learner, (Learner, StepLearner)) and self.learner.t != t:
+            raise RunFileError(f"checkpoint: the learner is at step {self.learner.t} and the run at step {t}.")
         if isinstance(self.learner, Learner):
             self._check_learner(self.learner, self._world.env.mdp)
 
@@ -182,7 +184,7 @@ class Session:
         """Check that a learner has seen as much as this world can show: there is room for nothing else."""
         counts, S = learner.counts, mdp.n_states
         seen, possible = keys(counts.succ_ptr, counts.succ, S), keys(mdp.succ_ptr, mdp.succ, S)
-        if learner.t != self._t or not np.isin(seen, possible).all():
+        if not np.isin(seen, possible).all():
             raise RunFileError("checkpoint: the learner has seen what cannot have happened.")
 
     def _run_compiled(self, world: TableWorld, learner: Learner, tick: Tick) -> None:
@@ -253,6 +255,8 @@ class Session:
                     paid, expected = add_up(*table[:2], mean, plan.pairs, tally)
                     recorder.reach(learner.t, before[0] + paid, before[1] + expected)
                 self._simulating += perf_counter() - begun
+            if over and learner.episode is not None and learner.t < learner.episode.start:
+                raise learner.is_stuck()
             if over:
                 begun = perf_counter()
                 paid, expected, n = harvest(*table, mean, plan.choice, tally, batch)
