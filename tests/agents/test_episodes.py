@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -247,6 +248,50 @@ class TestCheckpoints:
             one.observe(reward, state)
         assert ended > 10
         assert known(one) == known(log(env, agent, 300, 3)[0])
+
+
+@passed(LIMIT)
+def limit_to_nothing(known, settings, pairs, allowed):
+    """Allow no step, or no visit, once there have been ten steps."""
+    late = known.t > 10
+    for k in range(pairs.size):
+        allowed[k] = 0 if late and settings[0] == 1.0 else 1
+    return 0 if late and settings[0] == 2.0 else 3
+
+
+@dataclass(frozen=True)
+class Nothing(EpisodeRule):
+    """A rule that is none."""
+
+    kind: int
+    limit: ClassVar = limit_to_nothing
+
+    def settings(self, info: ProblemInfo) -> np.ndarray:
+        return np.array([self.kind], dtype=np.float64)
+
+
+class TestRulesThatAllowNothing:
+    @pytest.mark.parametrize("kind", [1, 2])
+    @pytest.mark.parametrize("way", ["alone", "watched", "by hand"])
+    def test_are_refused_in_all_ways_of_running(self, kind, way):
+        """They would go on for ever. Before it is noticed, all goes well."""
+        env, agent = random_env(1), Ruled(AGENTS["mixture"], Nothing(kind))
+        words = r"learn: the episode of step (\d+) may have no step\. An episode rule must allow a step"
+        with pytest.raises(OptionError, match=words) as found:
+            log(env, agent, 100, 1) if way == "by hand" else learn(
+                env, Kept(agent, way == "watched"), horizon=100, seed=1
+            )
+        assert 10 < int(re.search(words, str(found.value))[1]) <= 14
+        assert learn(env, agent, horizon=10, seed=1).t[-1] == 10
+
+    def test_a_function_that_is_not_compiled(self):
+        class Bare(EpisodeRule):
+            limit = limit_steps.py_func
+
+        with pytest.raises(
+            OptionError, match=r"must be a compiled function of the signature LIMIT\. Write @passed\(LIMIT\)"
+        ):
+            Ruled(AGENTS["mixture"], Bare()).start(ProblemInfo(2, 2), streams(0)[1])
 
 
 class TestByName:

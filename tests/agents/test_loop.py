@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from loop_samples import Kept, assert_is_by_hand, both, by_hand, curves, known, new_session, random_env, stopped
 
-from spanrl import SCAL, UCRL, UCRL2, Env, ProblemInfo, learn, make
+from spanrl import PSRL, SCAL, UCRL, UCRL2, Env, ProblemInfo, learn, make
 from spanrl.learning import session as module
 from spanrl.learning.snapshot import unpack
 
@@ -38,6 +38,10 @@ AGENTS = {
     "cold ucrl": UCRL(p_scale=SCALE, r_scale=SCALE, warm_start=False),
     "ucrl2": UCRL2(),
     "cold ucrl2": UCRL2(warm_start=False),
+    "kt": SCAL(0.4, bounds="kt"),
+    "vm": narrow(episodes="vm"),
+    "psrl": PSRL(),
+    "cold psrl": PSRL(warm_start=False),
 }
 
 
@@ -171,7 +175,7 @@ class TestUninitialised:
 
 class TestCheckpoints:
     @pytest.mark.parametrize("then", ["alone", "watched"])
-    @pytest.mark.parametrize("name", ["mixture", "cold", "ucrl2"])
+    @pytest.mark.parametrize("name", ["mixture", "cold", "ucrl2", "psrl"])
     def test_go_on_with_the_same_bits(self, name, then, monkeypatch):
         """In the middle of episodes, of both kinds where the agent has both; whoever begins the episodes after it."""
         env, agent, horizon, seed = random_env(1), AGENTS[name], 3000, 1
@@ -196,7 +200,7 @@ class TestCheckpoints:
             assert curves(session.result(interrupted=False)) == wanted, look
             assert known(after.learners[0]) == learned, look
         assert within > 3
-        assert kinds == ({False} if name == "ucrl2" else {False, True})
+        assert kinds == ({False} if name in ("ucrl2", "psrl") else {False, True})
 
     def test_many_stops_in_one_run(self, monkeypatch):
         env, agent, horizon, seed = random_env(1), AGENTS["mixture"], 3000, 1
