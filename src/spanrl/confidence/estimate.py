@@ -40,7 +40,7 @@ class Known(NamedTuple):
     """What the parts of an agent are told when an episode begins."""
 
     seen: Any  # :class:`spanrl.models.counts.Seen`, the counts
-    changed: Any  # int64 [n]     the pairs whose rows must be written: those visited since the last plan, and maybe others
+    changed: Any  # int64 [n]     the pairs whose rows must be written: those visited since the last plan, maybe others
     #                             (which ones depends on who runs the loop: nothing may be decided by it)
     t: int  # t_k, the first step of the episode
     state: int  # where it begins
