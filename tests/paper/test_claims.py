@@ -8,6 +8,7 @@ import json
 import pytest
 
 from spanrl.errors import ModelError
+from spanrl.paper import mutants_domains
 from spanrl.paper.claims import SMOKE, all_claims, expected_verdicts
 from spanrl.paper.claims.base import Claim, Ledger, Outcome
 
@@ -120,3 +121,11 @@ def test_an_interruption_is_not_swallowed(real):
 
     with pytest.raises(KeyboardInterrupt):
         Claim("Z", "t", "p", "s", "t", check, {}).run(real, SMOKE)
+
+
+@pytest.mark.parametrize("change", [mutants_domains.lower_thresholds, mutants_domains.swapped_successors])
+def test_other_tables_have_the_types_that_loops_are_compiled_for(change, real):
+    """Otherwise a run after others would fail for that alone."""
+    env = mutants_domains.drawing(change)(real).make("three-state")
+    assert not any(part.flags.writeable for part in env.sampler)
+    assert any((one != other).any() for one, other in zip(env.sampler, real.make("three-state").sampler, strict=True))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from spanrl.confidence.estimate import read_only
 from spanrl.envs.env import Env, Outcome
 from spanrl.kernels.sampling import Sampler
 from spanrl.models.info import ProblemInfo
@@ -40,7 +41,7 @@ def drawing_compiled(change: Callable[[Sampler], Sampler]) -> Mutant:
 
 def _other_tables(env: Env, change: Callable[[Sampler], Sampler]) -> Env:
     other = replace(env)
-    vars(other)["sampler"] = change(env.sampler)
+    vars(other)["sampler"] = Sampler(*map(read_only, change(env.sampler)))  # of the types that loops are compiled for
     return other
 
 
