@@ -27,9 +27,9 @@ _MANY = 10**5
 @passed(LIMIT)
 def limit_by_share(known, settings, pairs, allowed):
     """Allow max(1, ⌊max(1, N)/√t⌋) visits."""
-    n, share = known.seen.n, 1.0 / np.sqrt(known.t)
+    n, root = known.seen.n, np.sqrt(known.t)
     for k in range(pairs.size):
-        allowed[k] = max(1, int(share * max(1, n[pairs[k]])))
+        allowed[k] = max(1, int(max(1, n[pairs[k]]) / root))  # not times 1/√t, which is a visit short where √t divides N
     return UNLIMITED
 
 
