@@ -10,6 +10,7 @@ from unittest.mock import patch
 import numpy as np
 
 from spanrl import MDP, Env, ProblemInfo, learn, streams
+from spanrl.kernels.jit import interpreted
 from spanrl.learning.session import Session
 from spanrl.learning.snapshot import pack, unpack
 from spanrl.learning.worlds import as_world
@@ -77,6 +78,15 @@ def by_hand(env: Env, agent: Any, horizon: int, seed: int) -> tuple[Any, list[tu
         steps.append((state, action, reward))
         state = succ
     return learner, steps
+
+
+def assert_interpreted_agrees(env: Env, agent: Any, horizon: int, seed: int) -> None:
+    """Compare with the same run as plain Python, in which the contract of the sets is asserted in every plan."""
+    run, learner = compiled(env, agent, horizon, seed)
+    with interpreted(), patch("spanrl.kernels.clock._read.py_func", lambda buffer: 0.0):  # Python has no such clock
+        other, slow = compiled(env, agent, horizon, seed)
+    assert curves(other) == curves(run)
+    assert known(slow) == known(learner)
 
 
 class Stop(Exception):  # noqa: N818

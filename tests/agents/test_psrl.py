@@ -16,7 +16,7 @@ from spanrl.errors import OptionError, UnknownNameError
 from spanrl.kernels.jit import interpreted
 from spanrl.models.counts import Counts
 from spanrl.seeding import get_state
-from ways import Kept, assert_all_ways_agree, ragged_env
+from ways import Kept, assert_all_ways_agree, assert_interpreted_agrees, ragged_env
 
 LEVEL = 1e-3
 
@@ -218,6 +218,9 @@ class TestRuns:
         run, learner = assert_all_ways_agree(ragged_env(seed), agent, 2000, seed)
         assert run.n_episodes[-1] > 10
         assert get_state(learner.rng).tobytes() != get_state(streams(seed)[1]).tobytes(), "words were drawn"
+
+    def test_interpreted(self):
+        assert_interpreted_agrees(ragged_env(1), PSRL(), 300, 1)
 
     def test_seeds_matter(self):
         env = ragged_env(1)

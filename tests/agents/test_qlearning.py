@@ -8,7 +8,7 @@ import pytest
 from spanrl import MDP, Env, ProblemInfo, QLearning, analyse, check_agent, learn, make, make_agent, streams
 from spanrl.agents.registry import agent_id
 from spanrl.errors import InputError, OptionError, RunFileError
-from ways import Kept, assert_all_ways_agree, by_hand, compiled, ragged_env
+from ways import Kept, assert_all_ways_agree, assert_interpreted_agrees, by_hand, compiled, ragged_env
 
 SEED = 3
 PROBLEMS = {"riverswim": make("riverswim[variant=osband]"), "ragged": ragged_env(1)}
@@ -111,9 +111,9 @@ def converged(request):
 class TestConvergence:
     """Three states, two actions, all transitions possible: every policy has one recurrent class.
 
-    After T steps a pair has n ≥ T/30 visits, say (a state is visited in a fifth of the steps at least, and ε/2 = 0.15 of them go to the
-    lesser action), and its last step is α = b/n = 1e-3. The noise of a target r + max Q is about σ = ½ + sp/2 < 1, that of Q some
-    σ√(α/2) = 0.022 at the most, and f(Q) averages six of them: 0.01.
+    After T steps every pair has T/34 visits or more (ε/2 = 0.15 of the visits to a state go to its lesser action), and its last step is
+    α = b/n ≤ 1.2e-3. The noise of a target r + max Q is about σ = ½ + sp/2 < 1, that of Q some σ√(α/2) = 0.024 at the most, and f(Q)
+    averages six of them: 0.01.
     """
 
     def test_the_mean_approaches_the_optimal_gain(self, converged):
@@ -124,7 +124,7 @@ class TestConvergence:
         assert late < early / 3, "the noise falls like 1/√T: by 10"
 
     def test_q_approaches_the_optimal_one_and_its_greedy_policy_is_optimal(self, converged):
-        """Q* = r + Ph* − g* up to a constant; its actions differ by 0.13, six times the noise, in every state."""
+        """Q* = r + Ph* − g* up to a constant; its actions differ by 0.13, five times the noise, in every state."""
         mdp, runs = converged
         best = analyse(mdp)
         P, r, _ = mdp.to_dense()
@@ -132,7 +132,7 @@ class TestConvergence:
         assert np.abs(np.diff(wanted, axis=1)).min() > 0.13
         for values in runs[T]:
             Q = values[:-1].reshape(3, 2)
-            assert np.ptp(Q - wanted) < 0.066, "three standard deviations of a difference of two"
+            assert np.ptp(Q - wanted) < 3 * 0.024
             assert Q.argmax(axis=1).tolist() == best.policy.actions.tolist()
 
 
@@ -141,6 +141,9 @@ class TestRuns:
     def test_all_ways_agree(self, name):
         _, learner = assert_all_ways_agree(PROBLEMS[name], QLearning(epsilon=0.2), 2000, SEED)
         assert learner.t == 2000
+
+    def test_interpreted(self):
+        assert_interpreted_agrees(PROBLEMS["ragged"], QLearning(), 500, SEED)
 
     def test_budgets_and_measurements_change_nothing(self):
         env, found = PROBLEMS["ragged"], []

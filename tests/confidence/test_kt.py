@@ -21,7 +21,7 @@ from spanrl.errors import OptionError
 from spanrl.kernels.counting import add_batch
 from spanrl.kernels.jit import interpreted
 from spanrl.models.counts import Batch, Counts
-from ways import Kept, assert_all_ways_agree, ragged_env
+from ways import Kept, assert_all_ways_agree, assert_interpreted_agrees, ragged_env
 
 LEVEL = 1e-3
 ROUNDING = Decimal("1e-12")
@@ -229,7 +229,7 @@ class TestCoverage:
     missed are below δ, and near enough to what happens that a wrong level shows."""
 
     DELTA = 0.9
-    CASES = ((1, 300, 0.9 / 2), (2, 200, 1 - (1 - 0.9 / 6) ** 4))
+    CASES = ((1, 200, 0.9 / 2), (2, 120, 1 - (1 - 0.9 / 6) ** 4))
 
     @pytest.mark.parametrize(("S", "n_visits", "most"), CASES)
     def test_the_model_is_outside_as_rarely_as_promised(self, S, n_visits, most):
@@ -245,10 +245,10 @@ class TestCoverage:
     def test_in_audited_runs(self):
         """The sets of the episodes, as a learner has them."""
         P, r = [[[0.3, 0.7]], [[0.6, 0.4]]], [[0.5], [0.2]]
-        env, n_runs = Env.from_mdp(MDP.from_dense(P, r), "bernoulli"), 200
+        env, n_runs = Env.from_mdp(MDP.from_dense(P, r), "bernoulli"), 100
         agent = UCRL(self.DELTA, bounds="kt")
         missed = sum(
-            not learn(env, agent, horizon=200, seed=seed, points=1, gain=0.0, audit=True).episodes["contains"].all()
+            not learn(env, agent, horizon=100, seed=seed, points=1, gain=0.0, audit=True).episodes["contains"].all()
             for seed in range(n_runs)
         )
         assert not is_refuted(missed, n_runs, self.CASES[1][2])
@@ -367,6 +367,10 @@ class TestRuns:
     def test_all_ways_agree(self, agent, seed):
         run, _ = assert_all_ways_agree(ragged_env(seed), agent, 2000, seed)
         assert run.n_episodes[-1] > 10
+
+    @pytest.mark.parametrize("agent", [UCRL(0.9, bounds="kt"), SCAL(0.4, bounds="kt")])
+    def test_interpreted(self, agent):
+        assert_interpreted_agrees(ragged_env(2, r_min=100.0, r_max=100.5), agent, 300, 1)
 
     def test_contract(self):
         check_agent("ucrl[bounds=kt]")

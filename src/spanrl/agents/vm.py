@@ -29,7 +29,8 @@ def limit_by_share(known, settings, pairs, allowed):
     """Allow max(1, ⌊max(1, N)/√t⌋) visits."""
     n, root = known.seen.n, np.sqrt(known.t)
     for k in range(pairs.size):
-        allowed[k] = max(1, int(max(1, n[pairs[k]]) / root))  # not times 1/√t, which is a visit short where √t divides N
+        # Not times 1/√t: where √t divides N, the rounding of that may cost a visit.
+        allowed[k] = max(1, int(max(1, n[pairs[k]]) / root))
     return UNLIMITED
 
 
