@@ -27,7 +27,7 @@ from spanrl.agents.observing import checked_reward, checked_state
 from spanrl.agents.offers import RESUME
 from spanrl.agents.offers import STEPS as OFFERS_STEPS
 from spanrl.confidence.estimate import read_only
-from spanrl.errors import OptionError
+from spanrl.errors import OptionError, RunFileError
 from spanrl.kernels.jit import Passed, Signature, check_part, loop, part
 from spanrl.kernels.sampling import Sampler, draw, sfc64
 from spanrl.models.info import ProblemInfo
@@ -165,7 +165,9 @@ class StepLearner:
     def get_state(self) -> dict[str, Any]:
         """Return all that the learner knows, as numbers and arrays; its generator is not part of it. Not between act and observe."""
         assert self._pair < 0
-        return {"t": self.t, "values": self.memory.values.copy(), "visits": self.memory.visits.copy()}
+        memory = self.memory
+        words = {} if is_compilable(self.rng) else {"words": memory.words.copy()}  # otherwise they are the generator's
+        return {"t": self.t, "values": memory.values.copy(), "visits": memory.visits.copy(), **words}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Resume where another learner of the same agent and problem was; a state that cannot be one raises a RunFileError."""
@@ -173,5 +175,7 @@ class StepLearner:
         self.t = given.integer("t")
         self.memory.values[:] = given.array("values", np.float64, self.memory.values.shape)
         self.memory.visits[:] = given.array("visits", np.int64, self.memory.visits.shape, 0, self.t)
-        if is_compilable(self.rng):
-            self.memory.words[:] = get_state(self.rng)
+        if self.memory.visits.sum(dtype=np.float64) > self.t:
+            raise RunFileError("checkpoint: the learner has more visits than steps.")
+        words = get_state(self.rng) if is_compilable(self.rng) else given.array("words", np.uint64, (4,))
+        self.memory.words[:] = words

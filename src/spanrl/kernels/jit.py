@@ -109,16 +109,21 @@ class Passed(Kernel):
 
 
 class Loop(Kernel):
-    """A kernel that is handed :class:`Passed` functions. It is compiled once, whichever they are."""
+    """A kernel that is handed :class:`Passed` functions. It is compiled once, whichever they are.
+
+    There is one signature, so its entry is called directly: to find out the types of all tuples in every call would cost more than a
+    small plan. Arguments of other types are refused there.
+    """
+
+    _entry: Any = None
 
     def __call__(self, *args: Any) -> Any:
         """Call the compiled function."""
         if getattr(_HERE, "interpreted", False):
             return self.py_func(*args)
-        values = [arg.value() if isinstance(arg, Passed) else arg for arg in args]
-        if self._dispatcher is None:
+        if self._entry is None:
             self._compile(args)
-        return self._dispatcher(*values)
+        return self._entry(*(arg.value() if isinstance(arg, Passed) else arg for arg in args))
 
     def _compile(self, args: tuple[Any, ...]) -> None:
         from numba import typeof
@@ -126,9 +131,10 @@ class Loop(Kernel):
         with _LOCK, _uncollected():
             if self._dispatcher is None:
                 dispatcher = self._decorated(inner=False)
-                dispatcher.compile(tuple(arg.numba_type() if isinstance(arg, Passed) else typeof(arg) for arg in args))
+                kinds = tuple(arg.numba_type() if isinstance(arg, Passed) else typeof(arg) for arg in args)
+                dispatcher.compile(kinds)
                 dispatcher.disable_compile()
-                self._dispatcher = dispatcher
+                self._dispatcher, self._entry = dispatcher, dispatcher.overloads[kinds].entry_point
 
 
 class Check(Kernel):
@@ -198,11 +204,15 @@ def check(function: Callable[[Any, Any, Any], None]) -> Any:
 
 
 class External:
-    """A function of the C library, for kernels alone: numba asks for its type when it compiles one."""
+    """A function of the C library, for kernels alone: numba asks for its type when it compiles one. Interpreted, it does nothing."""
 
     def __init__(self, name: str, result: str, *arguments: str) -> None:
         """Name the function and its types, as numba names them; ``T*`` is a pointer."""
         self._name, self._result, self._arguments = name, result, arguments
+
+    def __call__(self, *args: Any) -> int:
+        """Do nothing, successfully."""
+        return 0
 
     def __repr__(self) -> str:
         """Return what it is: part of the fingerprint of the kernels that call it."""
