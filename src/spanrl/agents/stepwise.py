@@ -27,7 +27,7 @@ from spanrl.agents.observing import checked_reward, checked_state
 from spanrl.agents.offers import RESUME
 from spanrl.agents.offers import STEPS as OFFERS_STEPS
 from spanrl.confidence.estimate import read_only
-from spanrl.errors import OptionError, RunFileError
+from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed, Signature, check_part, loop, part
 from spanrl.kernels.sampling import Sampler, draw, sfc64
 from spanrl.models.info import ProblemInfo
@@ -175,7 +175,5 @@ class StepLearner:
         self.t = given.integer("t")
         self.memory.values[:] = given.array("values", np.float64, self.memory.values.shape)
         self.memory.visits[:] = given.array("visits", np.int64, self.memory.visits.shape, 0, self.t)
-        if self.memory.visits.sum(dtype=np.float64) > self.t:
-            raise RunFileError("checkpoint: the learner has more visits than steps.")
         words = get_state(self.rng) if is_compilable(self.rng) else given.array("words", np.uint64, (4,))
         self.memory.words[:] = words
