@@ -86,17 +86,11 @@ class Passed(Kernel):
     def __init__(self, function: Callable[..., Any], signature: Signature, *, allocates: bool) -> None:
         """Keep ``function``; nothing is compiled yet."""
         super().__init__(function, allocates=allocates)
-        self.signature = signature
+        self.signature, self._address = signature, 0
 
-    def value(self) -> Any:
-        """Return what numba takes as a value of :meth:`numba_type`."""
-        with _LOCK, _uncollected():
-            if self._dispatcher is None:
-                dispatcher = _decorated(self.py_func, allocates=self._allocates, inner=False, passed=True)
-                dispatcher.compile(self.signature.numba.args)
-                dispatcher.disable_compile()
-                self._dispatcher = dispatcher
-        return self._dispatcher
+    def __wrapper_address__(self) -> int:
+        """Return the address by which compiled code calls it: numba asks a value of a function type for it."""
+        return self._address or self._compiled()
 
     def numba_type(self) -> Any:
         """Return the type of all functions with this signature."""
@@ -104,8 +98,21 @@ class Passed(Kernel):
 
         return types.FunctionType(self.signature.numba)
 
+    def _compiled(self) -> int:
+        with _LOCK, _uncollected():
+            if not self._address:
+                signature = self.signature.numba
+                dispatcher = _decorated(self.py_func, allocates=self._allocates, inner=False, passed=True)
+                dispatcher.compile(signature.args)
+                dispatcher.disable_compile()
+                made = dispatcher.get_compile_result(signature)
+                self._dispatcher = dispatcher
+                self._address = made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
+        return self._address
+
     def _first_call(self, *args: Any) -> Any:
-        return self.value()(*args)
+        self._compiled()
+        return self._dispatcher(*args)
 
 
 class Loop(Kernel):
@@ -123,7 +130,7 @@ class Loop(Kernel):
             return self.py_func(*args)
         if self._entry is None:
             self._compile(args)
-        return self._entry(*(arg.value() if isinstance(arg, Passed) else arg for arg in args))
+        return self._entry(*args)
 
     def _compile(self, args: tuple[Any, ...]) -> None:
         from numba import typeof
