@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from desk_kernels import choose, least_of_boxes, least_values, start_planning, sweep
-from desk_samples import copy_of, pair_values, ragged_ptr, random_ball, random_box, value_vectors
+from desk_kernels import choose, least_of_boxes, least_values, rank, start_planning, sweep
+from desk_samples import (
+    BOXES,
+    KINDS,
+    copy_of,
+    pair_values,
+    ragged_ptr,
+    random_ball,
+    random_box,
+    random_plain,
+    value_vectors,
+)
 
 from spanrl.kernels.backups import box_values
 from spanrl.kernels.choosing import _mix
@@ -14,7 +24,6 @@ from spanrl.kernels.layout import workspace
 from spanrl.kernels.order import rank_states
 
 ROUNDING = 1e-12
-KINDS = {"boxes": random_box, "balls": random_ball}
 
 
 def swept(sample, v):
@@ -22,8 +31,8 @@ def swept(sample, v):
     desk = sample.desk
     start_planning(desk, False)
     desk.v[:] = v
-    rank_states(1.0, v, desk.ws)
-    sweep(desk, sample.visits)
+    rank(desk, v)
+    sweep(desk, v)
     return sample
 
 
@@ -107,13 +116,12 @@ class TestChoose:
 
     @pytest.mark.parametrize("room", [0.0, 1e-11, 1.0])
     def test_ties_go_to_the_lowest_action_as_far_as_the_bracket_has_room(self, room):
-        """Pairs that never were seen differ by their rewards alone: spread 1, so that 1e-10 of it is the tie."""
+        """Where all states are worth the same, pairs differ by their rewards alone: spread 1, so that 1e-10 of it is the tie."""
         rng = np.random.default_rng(4)
         sample = random_box(rng, 2, [0, 4, 6])
         desk = sample.desk
-        sample.visits[:] = 0
         for gap, expected in ((1e-16, 0), (5e-12, 0 if room else 1), (5e-11, 0 if room == 1.0 else 1), (1e-9, 1)):
-            desk.ends.r_high[:] = 0.5 - gap, 0.5, 0.5, 0.0, 1.0, 0.0
+            desk.sets.r_high[:] = 0.5 - gap, 0.5, 0.5, 0.0, 1.0, 0.0
             swept(sample, np.zeros(2))
             _, pairs, _ = chosen(sample, np.inf, room)
             assert pairs[::2].tolist() == [expected, 4], gap
