@@ -26,10 +26,10 @@ class Sample(NamedTuple):
 def random_box(
     rng: np.random.Generator, S: int, ptr: list[int], listed: int = 6, *, closes: bool = False, hub: bool = False
 ) -> Sample:
-    """Return boxes: rows that list nobody, some or all; rooms of 0 and more, also less than ``rest``; lower ends that sum to 1; rests of 0 to 1.
+    """Return boxes of all kinds: rows that list nobody, some or all; rests of 0 to 1; lower ends that sum to 1 or less.
 
-    ``closes`` closes some states, which some rows then cannot reach. With ``hub`` every row goes to state 0, with a tenth at least, so
-    that all policies have one recurrent class.
+    Rooms are 0 and more, also less than ``rest``, so that it matters who of two states of equal value is given any. ``closes`` closes some
+    states, which some rows then cannot reach. With ``hub`` every row goes to state 0, with a tenth at least: all policies have one class.
     """
     k, rest, rows = ptr[-1], np.empty(ptr[-1]), []
     low, high = np.zeros((k, S)), np.empty((k, S))

@@ -144,7 +144,9 @@ class TestAtTheSameValues:
         """Otherwise the comparisons say nothing."""
         rng = np.random.default_rng(4)
         names = "walked", "not walked", "none listed", "all listed", "rest 0", "rest 1", "rest 1, low > 0", "less room"
-        counted = dict.fromkeys((*names, "no room", "no slack", *(["flagged", "walked and flagged"] * (kind == "closed"))), 0)
+        counted = dict.fromkeys(
+            (*names, "no room", "no slack", *(["flagged", "walked and flagged"] * (kind == "closed"))), 0
+        )
         for _ in range(20):
             sample = BOXES[kind](rng, 40, ragged_ptr(rng, 40, 3))
             desk, m = sample.desk, sample.desk.m

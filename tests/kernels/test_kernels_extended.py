@@ -76,7 +76,9 @@ class TestSweep:
                 assert desk.u.tobytes() == desk.ws.q[desk.best].tobytes()
                 assert ((m.pair_ptr[:-1] <= desk.best) & (desk.best < m.pair_ptr[1:])).all()
                 everywhere = ~desk.sets.flagged if desk.sets.flagged.size else np.ones(m.slack.size, dtype=bool)
-                np.testing.assert_allclose(desk.ws.q[everywhere], general_values(desk, v)[everywhere], rtol=0, atol=size)
+                np.testing.assert_allclose(
+                    desk.ws.q[everywhere], general_values(desk, v)[everywhere], rtol=0, atol=size
+                )
 
     @pytest.mark.parametrize("kind", BOXES)
     def test_closing_on_the_way_leaves_no_bit_different(self, kind):
