@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from desk_samples import read_only
 
 from spanrl.kernels import choosing, extended
 from spanrl.kernels.backups import sorted_box_values
@@ -58,7 +59,7 @@ def _walk_what_is_due(desk: Desk, n: int, q: np.ndarray) -> None:
     if desk.sets.flagged.size:
         extended.walk_with_flags(m, desk.sets.flagged, desk.reward, 1.0, ws, ranked, ws.todo[:n], q)
     else:
-        sorted_box_values(m, desk.reward, 1.0, ws, ws.todo[:n], q)
+        sorted_box_values(m, read_only(desk.reward), 1.0, ws, ws.todo[:n], q)
 
 
 def freeze_pairs(desk: Desk, pairs: np.ndarray, afresh: bool) -> int:

@@ -175,9 +175,11 @@ def value_vectors(rng: np.random.Generator, S: int) -> list[np.ndarray]:
 
 def max_over_box(v: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
     """Fill the best states first: O(S) per pair."""
-    p, mass = low.copy(), 1.0 - low.sum()
-    for s in np.argsort(-v, kind="stable"):
-        give = min(high[s] - low[s], max(mass, 0.0))
+    p, mass, room = low.copy(), 1.0 - low.sum(), (high - low).tolist()
+    for s in np.argsort(-v, kind="stable").tolist():
+        if mass <= 0.0:
+            break
+        give = min(room[s], mass)
         p[s] += give
         mass -= give
     return float(p @ v)

@@ -96,7 +96,7 @@ class TestInnerProblems:
     def test_sweeps_solve_the_linear_programs(self, kind, mode):
         """The first sweep over all pairs, the later ones, and the smallest values; the greedy rule of the other tests as well."""
         rng = np.random.default_rng(1)
-        for S in (1, 2, 5, 9):
+        for S in (1, 2, 6):
             sample = KINDS[kind](rng, S, ragged_ptr(rng, S, 2))
             desk = sample.desk
             start_planning(desk, False)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from desk_kernels import box_sweep, choose, first_box_sweep, rank, start_planning, sweep
-from desk_samples import BOXES, KINDS, Sample, copy_of, pair_values, ragged_ptr, random_box, value_vectors
+from desk_samples import BOXES, KINDS, Sample, copy_of, pair_values, ragged_ptr, random_box, read_only, value_vectors
 
 from spanrl.kernels import extended as module
 from spanrl.kernels.backups import plain_values, some_values
@@ -47,11 +47,11 @@ def general_values(desk, v):
     """Return what the solvers' kernels make of all pairs at v; they know of no closed states."""
     q = np.empty(desk.reward.size)
     if desk.m.kind == PLAIN:
-        plain_values(desk.m, desk.reward, v, q)
+        plain_values(desk.m, read_only(desk.reward), v, q)
     else:
         general = workspace(desk.m)
         rank_states(1.0, v, general)
-        some_values(desk.m, desk.reward, 1.0, general, general.pairs, q)
+        some_values(desk.m, read_only(desk.reward), 1.0, general, general.pairs, q)
     return q
 
 
@@ -302,6 +302,7 @@ class TestSlack:
         value, rooms = np.array([2.0, 1.0, 1.0, 1.0, 1.0, 1.0]), np.array([0.0, 0.3, 0.2, 0.2, 0.3, 0.0])
         rests, slack = np.full(6, 0.3), np.array([1.0, 1.0, 1.0, 0.1, 1.0, 1.0])
         narrow, todo = np.array([2, 2, 2, 2, 1, 0], dtype=np.uint8), np.arange(6)
-        n = function(todo, 6, value, keys, stop, narrow, rooms, np.arange(7), rests, slack)
+        row = read_only(rooms), read_only(np.arange(7)), read_only(rests)
+        n = function(todo, 6, value, keys, stop, narrow, *row, slack)
         assert todo[:n].tolist() == [0, 2, 4]
         assert narrow.tolist() == [2, 0, 1, 0, 1, 0], "the first was not looked at, the last was found wide before"
