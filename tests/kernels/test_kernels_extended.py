@@ -287,7 +287,7 @@ class TestSlack:
 
     @pytest.mark.parametrize("function", [has_less_room, has_less_room.py_func])
     def test_less_room_by_hand(self, function):
-        rooms = np.array([0.5, 0.25, 0.0, 0.75])
+        rooms = read_only(np.array([0.5, 0.25, 0.0, 0.75]))
         assert not function(rooms, 0, 2, 0.25)
         assert not function(rooms, 0, 2, 0.25 + 5e-13), "a hair does not count"
         assert function(rooms, 0, 2, 0.2500001)
