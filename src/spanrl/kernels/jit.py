@@ -282,7 +282,7 @@ def _decorated(function: Callable[..., Any], *, allocates: bool, inner: bool, pa
     config: Any = numba.config
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder / INNER if inner else folder)
     try:
-        dispatcher._cache = KernelCache(function)  # as numba's option cache=True does, with its own kind
+        dispatcher._cache = KernelCache(function, options)  # as numba's option cache=True does, with its own kind
     except OSError as error:
         warn_unusable(error.strerror or str(error))
     finally:
