@@ -17,7 +17,8 @@ ROOT = Path(spanrl.__file__).parent
 
 ORDER = (
     ("errors", "regular"), ("names", "tables", "axes", "seeding", "options", "parameters", "terminal"), ("models", "kernels"),
-    ("planning",), ("confidence",), ("agents", "envs"), ("learning",), ("experiments",), ("report", "bench"), ("paper",), ("cli", "gym_hook"),
+    ("planning",), ("confidence",), ("agents", "envs"), ("learning",), ("experiments",), ("report", "bench"), ("paper",),
+    ("cli", "gym_hook"),
 )  # fmt: skip
 """Layers from the bottom up; a layer may import itself and what stands before its own group, and see the exceptions below."""
 

@@ -35,7 +35,7 @@ def sweep(desk: Desk, v: np.ndarray) -> None:
 def first_box_sweep(desk: Desk, q: np.ndarray) -> None:
     m, ws, rows, ranked = desk.m, desk.ws, desk.rows, desk.ranked
     rows.narrow[:] = 2
-    n = extended._first_box_sweep(
+    n, _ = extended._first_box_sweep(
         m.succ_ptr, m.succ, m.low, m.rest, desk.reward, ws.pairs, ranked.keys, ranked.prefix, ws.w, rows.slack, rows.stop,
         rows.part, rows.peak, desk.sets.flagged, ranked.n_open[0], ws.todo, q,
     )  # fmt: skip
@@ -44,7 +44,7 @@ def first_box_sweep(desk: Desk, q: np.ndarray) -> None:
 
 def box_sweep(desk: Desk, pairs: np.ndarray, q: np.ndarray) -> None:
     m, ws, rows, ranked = desk.m, desk.ws, desk.rows, desk.ranked
-    n = extended._box_sweep(
+    n, _ = extended._box_sweep(
         m.succ_ptr, m.succ, m.low, m.rest, desk.reward, pairs, ranked.keys, ranked.prefix, ws.w, rows.stop, rows.part,
         rows.peak, ws.todo, q,
     )  # fmt: skip

@@ -181,7 +181,7 @@ def test_kernels_that_count_no_references_are_handed_no_arrays():
 # --- functions that are handed over, and assertions ------------------------------------------------------------------
 
 
-NUMBER = jit.Signature("float64", lambda: (1.0,))
+NUMBER = jit.Signature("NUMBER", "float64", lambda: (1.0,))
 
 
 @jit.passed(NUMBER)
@@ -238,7 +238,7 @@ def test_a_function_to_hand_over_is_a_kernel_as_well(fresh):
 
 def test_the_signature_is_made_when_it_is_needed():
     asked = []
-    signature = jit.Signature("int64", lambda: asked.append(1) or (1, 2.0))
+    signature = jit.Signature("NUMBERS", "int64", lambda: asked.append(1) or (1, 2.0))
     jit.passed(signature)(lambda i, x: i)
     assert not asked
     assert str(signature.numba) == "(int64, float64) -> int64"

@@ -18,8 +18,8 @@ import tools.deep
 from helpers import CHOICE, SCALE, TABLE, Level, Pair, Same, inline, plus
 from spanrl.kernels.jit import Signature, kernel, loop, passed
 
-NUMBER = Signature("float64", lambda: (1.0,))
-PAIR = Signature("float64", lambda: (Pair(1, 2.0),))
+NUMBER = Signature("NUMBER", "float64", lambda: (1.0,))
+PAIR = Signature("PAIR", "float64", lambda: (Pair(1, 2.0),))
 
 
 @kernel
