@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spanrl import MDP, ProblemInfo
-from spanrl.confidence.experience import take_in
+from spanrl.kernels.counting import add_batch
 from spanrl.models.counts import Batch, Counts
 
 Seen = dict[tuple[int, float, int], int]
@@ -14,7 +14,10 @@ Seen = dict[tuple[int, float, int], int]
 
 def add(counts: Counts, seen: Seen) -> None:
     """Add experience to counts, as a learner does at the end of an episode."""
-    take_in(counts, Batch.from_dict(seen))
+    batch = Batch.from_dict(seen)
+    if add_batch(*batch, counts.seen, np.zeros((0, 0))) < 0:
+        counts.reserve(2 * (counts.succ.size + batch.pair.size))
+        add_batch(*batch, counts.seen, np.zeros((0, 0)))
 
 
 def random_info(rng: np.random.Generator, S: int, A: int, *, r_min: float = 0.0, r_max: float = 1.0) -> ProblemInfo:

@@ -9,8 +9,11 @@ from math import inf, nan
 import numpy as np
 import pytest
 
+from experience import random_counts
 from spanrl import SCAL, UCRL, UCRL2, ProblemInfo, learn, make
-from spanrl.confidence.regions import BernsteinBox, HoeffdingBall
+from spanrl.agents.episodes import DOUBLING, one_over_root
+from spanrl.confidence.bernstein import BernsteinBox
+from spanrl.confidence.hoeffding import HoeffdingBall
 from spanrl.errors import OptionError
 
 INFO = ProblemInfo(3, 2)
@@ -34,7 +37,7 @@ class TestConfiguration:
 
     def test_the_parts_of_an_agent(self):
         rules = SCAL(5, "rsqrt", 0.5, 0.25, "greedy", best_of_both=True, warm_start=False).start(INFO, 0).rules
-        assert rules.region == BernsteinBox("rsqrt", 0.5, 0.25)
+        assert rules.estimate == BernsteinBox("rsqrt", 0.5, 0.25)
         assert (rules.span_bound, rules.mixture, rules.perturb, rules.best_of_both, rules.warm_start) == (
             5.0,
             False,
@@ -43,11 +46,12 @@ class TestConfiguration:
             False,
         )
         rules = UCRL(0.1, 0.5, 0.25, warm_start=False).start(INFO, 0).rules
-        assert rules.region == BernsteinBox(0.1, 0.5, 0.25)
+        assert rules.estimate == BernsteinBox(0.1, 0.5, 0.25)
         assert (rules.span_bound, rules.perturb, rules.best_of_both, rules.warm_start) == (inf, False, False, False)
         rules = UCRL2(0.2).start(INFO, 0).rules
-        assert rules.region == HoeffdingBall(0.2)
+        assert rules.estimate == HoeffdingBall(0.2)
         assert (rules.span_bound, rules.warm_start) == (inf, True)
+        assert (rules.episodes, rules.tolerance) == (DOUBLING, one_over_root)
 
     def test_learners_share_nothing(self):
         agent = SCAL(2.0)
@@ -178,8 +182,9 @@ class TestWhatTheOptionsDo:
 
     def test_a_shrinking_level_widens_the_sets(self):
         """δ_k = 1/√t_k is above 0.05 before t = 400 and below after."""
-        region = {delta: BernsteinBox(delta) for delta in (0.05, "rsqrt")}
         info = ProblemInfo.from_mdp(self.ENV.mdp)
-        assert region["rsqrt"].law(399, info).r_log < region[0.05].law(399, info).r_log
-        assert region["rsqrt"].law(401, info).r_log > region[0.05].law(401, info).r_log
+        counts = random_counts(np.random.default_rng(0), info, 10**5, least=10**4, unseen=0.0)
+        for t, sign in ((399, -1), (401, 1)):
+            fixed, varied = (BernsteinBox(delta).bounded(counts, t, info) for delta in (0.05, "rsqrt"))
+            assert (sign * (varied.rest_high - fixed.rest_high) > 0).all()
         assert self.run(UCRL(delta="rsqrt")).n_episodes[-1] > 10

@@ -12,6 +12,7 @@ from learning_samples import RAGGED_MASK, Keeping, play_by_hand, ragged_env
 from spanrl import MDP, SCAL, UCRL, UCRL2, Env, Run, analyse, learn, make, register_agent
 from spanrl.agents import registry
 from spanrl.agents.learner import Learner
+from spanrl.agents.offers import HOOK
 from spanrl.errors import InputError, ModelFileError, OptionError, UnknownNameError
 from spanrl.learning import session as module
 from spanrl.learning.recorder import Recorder
@@ -500,17 +501,21 @@ class TestInterruptions:
         assert_same_bits(run, whole)
         assert run.meta["horizon"] == 1000
 
-    def test_while_planning(self, monkeypatch):
-        begin = Learner.begin_episode
+    def test_while_planning(self):
+        class Interrupted(Learner):
+            offers = frozenset({HOOK})
 
-        def interrupted(self, batch):
-            if self.n_episodes == 12:
-                raise KeyboardInterrupt
-            begin(self, batch)
+            def begin_episode(self, batch, state):
+                if self.n_episodes == 12:
+                    raise KeyboardInterrupt
+                super().begin_episode(batch, state)
 
-        monkeypatch.setattr(Learner, "begin_episode", interrupted)
-        run = learn("three-state", "scal[span_bound=2]", horizon=100_000, seed=0)
-        monkeypatch.undo()
+        @dataclass(frozen=True)
+        class Hasty:
+            def start(self, info, rng):
+                return Interrupted(SCAL(2.0).rules, info, rng)
+
+        run = learn("three-state", Hasty(), horizon=100_000, seed=0)
         whole = learn("three-state", "scal[span_bound=2]", horizon=int(run.t[-1]), seed=0)
         assert run.interrupted
         assert run.n_episodes[-1] == 12

@@ -19,7 +19,7 @@ AGENTS = {"cold": UCRL(warm_start=False, **NARROW), "warm": UCRL(**NARROW), "bou
 
 @pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS)
 def test_a_cycle_is_planned_in_a_few_sweeps(agent, monkeypatch):
-    monkeypatch.setattr("spanrl.planning.extended._MOST_ROUNDS", 500)
+    monkeypatch.setattr("spanrl.agents.planner._MOST_ROUNDS", 500)
     run = learn(cycle(), agent, horizon=100_000, seed=0)
     assert run.episodes["sweeps"].max() < 100
     assert run.regret[-1] == pytest.approx(0.0, abs=1.0)

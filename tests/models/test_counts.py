@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spanrl import ProblemInfo
+from spanrl.errors import RunFileError
 from spanrl.models.counts import Batch, Counts, Seen
+from spanrl.models.states import StateReader
 
 
 def test_nothing_was_seen_at_first():
@@ -42,20 +45,16 @@ def test_what_the_kernels_take_are_the_arrays_themselves():
     assert np.shares_memory(counts.seen.times, counts.times)
 
 
-def test_frequencies_and_standard_errors():
-    seen = some_counts().seen
-    assert seen.p_hat.tolist() == [0.25, 0.75]
-    assert seen.p_error.tolist() == [np.sqrt(3 / 64), np.sqrt(3 / 64)]
-    assert seen.p_inverse.tolist() == [1 / 3, 1 / 3]
-    assert seen.r_error.tolist() == [0.25, 0.0]  # √(0.75/3/4)
-    assert seen.inverse.tolist() == [1 / 3, 1.0]
+def test_they_are_raw():
+    """What is derived from them belongs to whoever derives it."""
+    assert Seen._fields == ("n", "r_mean", "r_sq", "succ_ptr", "succ", "times")
 
 
 class TestRoom:
     def test_what_is_listed_stays(self):
         counts, before = some_counts(), some_counts().arrays()
         counts.reserve(7)
-        assert counts.seen.succ.size == counts.seen.times.size == counts.seen.p_hat.size == 7
+        assert counts.seen.succ.size == counts.seen.times.size == 7
         assert counts.succ.tolist() == [1, 5]
         assert counts.times.tolist() == [1, 3]
         for name, part in counts.arrays().items():
@@ -78,14 +77,15 @@ class TestRoom:
         assert counts.seen.succ is not seen.succ
         assert counts.seen.succ_ptr is not seen.succ_ptr
         assert counts.seen.n is seen.n
-        assert counts.seen.r_error is seen.r_error
+        assert counts.seen.r_mean is seen.r_mean
+        assert counts.seen.r_sq is seen.r_sq
 
 
 class TestArrays:
     def test_there_and_back_has_the_same_bits(self):
         counts = some_counts()
         counts.reserve(5)
-        other = Counts.from_arrays(counts.arrays())
+        other = Counts(**counts.arrays())
         assert list(counts.arrays()) == list(Seen._fields)
         for name in Seen._fields:
             assert getattr(other.seen, name).tobytes() == counts.arrays()[name].tobytes(), name
@@ -96,14 +96,79 @@ class TestArrays:
         arrays = counts.arrays()
         assert {name: part.size for name, part in arrays.items()} == {
             "n": 2, "r_mean": 2, "r_sq": 2, "succ_ptr": 3, "succ": 2, "times": 2,
-            "p_hat": 2, "p_error": 2, "p_inverse": 2, "r_error": 2, "inverse": 2,
         }  # fmt: skip
         for name, part in arrays.items():
             assert not np.shares_memory(part, getattr(counts.seen, name)), name
 
-    def test_what_is_not_of_the_counts_is_left_out(self):
-        arrays = some_counts().arrays()
-        assert Counts.from_arrays(arrays | {"bias": np.zeros(3)}).succ.tolist() == [1, 5]
+
+class TestFromAState:
+    """A checkpoint may have been written by anybody."""
+
+    INFO = ProblemInfo(6, 1, r_min=-1.0, r_max=3.0, available=[[True]] * 6)
+    N = (4, 0, 2, 0, 0, 0)
+
+    def state(self):
+        return {
+            "n": np.array(self.N), "r_mean": np.array([0.5, 0, 3.0, 0, 0, 0]), "r_sq": np.array([0.75, 0, 0, 0, 0, 0]),
+            "succ_ptr": np.array([0, 2, 2, 4, 4, 4, 4]), "succ": np.array([1, 5, 0, 2], dtype=np.uint32),
+            "times": np.array([1, 3, 1, 1]), "bias": np.zeros(3),
+        }  # fmt: skip
+
+    def read(self, steps=6, **changes):
+        return Counts.from_state(StateReader(self.state() | changes), self.INFO, steps)
+
+    def test_there_and_back_has_the_same_bits(self):
+        """What else stands in the state is not theirs."""
+        arrays = self.read().arrays()
+        assert list(arrays) == list(Seen._fields)
+        for name, part in arrays.items():
+            assert part.tobytes() == self.state()[name].tobytes(), name
+            assert part.dtype == self.state()[name].dtype, name
+
+    def test_nothing_seen(self):
+        empty = Counts.empty(6).arrays()
+        assert self.read(0, **empty).arrays().keys() == empty.keys()
+
+    def test_steps_of_the_episode_under_way_are_not_counted_yet(self):
+        assert self.read(steps=100).n.tolist() == list(self.N)
+
+    @pytest.mark.parametrize("name", Seen._fields)
+    def test_all_must_be_there(self, name):
+        state = self.state()
+        del state[name]
+        with pytest.raises(RunFileError, match=f"'{name}' is missing"):
+            Counts.from_state(StateReader(state), self.INFO, 6)
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"n": np.array([4, 0, 2, 0, 0, 0], dtype=np.int32)}, "'n' must be an array of int64"),
+            ({"n": np.array([4, 0, 2])}, r"'n' must be an array of int64 of shape \(6,\)"),
+            ({"n": np.array([4, 0, -2, 0, 0, 0])}, "'n' must hold possible values; entry 2 is -2"),
+            ({"n": np.array([4, 0, 3, 0, 0, 0])}, "do not fit together"),  # more than its successors
+            ({"steps": 5}, "do not fit together"),  # more visits than steps
+            ({"steps": 3}, "'n' must hold possible values; entry 0 is 4"),
+            ({"r_mean": np.array([0.5, 0, 3.1, 0, 0, 0])}, "'r_mean' must hold possible values; entry 2"),
+            ({"r_mean": np.array([0.5, 0, np.nan, 0, 0, 0])}, "'r_mean' must hold possible values; entry 2"),
+            ({"r_sq": np.array([-0.1, 0, 0, 0, 0, 0])}, "'r_sq' must hold possible values; entry 0"),
+            ({"r_sq": np.array([0, 0, 0, 0, 0, 1e9])}, "'r_sq' must hold possible values; entry 5"),
+            ({"succ": np.array([1, 6, 0, 2], dtype=np.uint32)}, "'succ' must hold possible values; entry 1"),
+            ({"succ": np.array([1, 5, 0, 2])}, "'succ' must be an array of uint32"),
+            ({"succ": np.array([5, 1, 0, 2], dtype=np.uint32)}, "do not fit together"),  # not sorted
+            ({"succ": np.array([1, 1, 0, 2], dtype=np.uint32)}, "do not fit together"),  # twice
+            ({"times": np.array([1, 3, 2, 0])}, "'times' must hold possible values; entry 3"),
+            ({"times": np.array([1, 3, 1, 7])}, "'times' must hold possible values; entry 3"),
+            ({"times": np.array([2, 3, 1, 1])}, "do not fit together"),
+            ({"times": np.array([1, 3, 1])}, "'times' must be an array of int64"),
+            ({"succ_ptr": np.array([0, 2, 2, 4, 4, 4, 3])}, "do not fit together"),
+            ({"succ_ptr": np.array([0, 2, 1, 4, 4, 4, 4])}, "do not fit together"),
+            ({"succ_ptr": np.array([1, 2, 2, 4, 4, 4, 4])}, "do not fit together"),
+            ({"succ_ptr": np.array([0, 2, 2, 5, 4, 4, 4])}, "'succ_ptr' must hold possible values; entry 3"),
+        ],
+    )
+    def test_what_cannot_have_happened_is_refused(self, changes, words):
+        with pytest.raises(RunFileError, match=words):
+            self.read(**changes)
 
 
 class TestBatch:

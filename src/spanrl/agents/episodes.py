@@ -1,8 +1,8 @@
 """When episodes end, and how precisely each is planned: the parts of a learner that are called once per episode.
 
 An episode rule is an :class:`EpisodeRule` whose compiled ``limit(known, settings, pairs, allowed)`` writes how often each pair of the
-policy may be played, and returns how many steps the episode may have. The pair about to be played with no visit left ends the episode,
-unplayed.
+policy may be played, and returns how many steps the episode may have, 1 or more each. The pair about to be played with no visit left ends
+the episode, unplayed.
 """
 
 from __future__ import annotations

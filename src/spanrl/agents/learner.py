@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.agents.episodes import DOUBLING, EpisodeRule, one_over_root
-from spanrl.agents.loop import LEFT, PLANNING, RECORDED, STUCK, Stage, T
+from spanrl.agents.loop import FROM, LEFT, PLANNING, RECORDED, STUCK, Stage, T
 from spanrl.agents.observing import checked_reward, checked_state
 from spanrl.agents.offers import EPISODES, HOOK, RESUME, SETS
 from spanrl.agents.planner import Plan, Planner, Start
@@ -92,6 +92,7 @@ class Learner:
         counts: what it has seen, up to the start of the episode under way.
         t: steps done.
         episode: the record of the episode under way; None before the first step.
+        began_in: the state that it began in.
         plan: the policy of the episode, as pairs and weights.
         seconds: spent planning.
         phases: seconds spent sampling, counting, building sets, sorting and sweeping, as far as compiled code took part.
@@ -104,6 +105,7 @@ class Learner:
         self.counts = Counts.empty(info.n_pairs)
         self.t, self.n_episodes, self.seconds = 0, 0, 0.0
         self.episode: Episode | None = None
+        self.began_in = 0
         self.plan: Plan | None = None
         self.on_episode: list[Callable[[Any], None]] = []
         self._planner = Planner(info, rules.estimate, rules.episodes, rules.tolerance)
@@ -157,15 +159,15 @@ class Learner:
         """Return M_k, the set of plausible models of the episode under way."""
         if self.episode is None:
             raise OptionError("confidence_set: there is no episode yet. Call act(state) first.")
-        return self.rules.estimate.bounded(self.counts, self.episode.start, self.info)
+        return self.rules.estimate.bounded(self.counts, self.episode.start, self.info, self.began_in)
 
     def begin_episode(self, batch: Batch | None, state: int) -> None:
         """Take in the experience of the last episode, and plan the next, which begins in ``state``."""
         begun = perf_counter()
         if batch is not None:
             self._planner.take_in(self.counts, batch)
-        start = self.t + 1
-        self.plan = self._plan(start, int(state))
+        start, self.began_in = self.t + 1, int(state)
+        self.plan = self._plan(start, self.began_in)
         self._steps_left = self.plan.steps
         self._record(start)
         self.seconds += perf_counter() - begun
@@ -238,7 +240,7 @@ class Learner:
                 int(stage.where[T] - last.start + 1 + stage.where[LEFT]),
             )
             self.plan = Plan(choice.pairs, choice.weight, not last.deterministic, choice.left, *done)
-            self.n_episodes += n
+            self.n_episodes, self.began_in = self.n_episodes + n, int(stage.where[FROM])
         self.t, self._steps_left = int(stage.where[T]), int(stage.where[LEFT])
         return begun
 
@@ -248,7 +250,7 @@ class Learner:
         assert self._last is None
         state: dict[str, Any] = {
             "t": self.t, "steps_left": self._steps_left, "n_episodes": self.n_episodes, "seconds": self.seconds,
-            "by_hand": self._hand is not None,
+            "by_hand": self._hand is not None, "began_in": self.began_in,
             "bias": self._planner.bias.copy(), "record": self.episode and list(self.episode),
             **counts.arrays(),
             **{f"seen.{name}": part for name, part in seen._asdict().items()},
@@ -271,6 +273,7 @@ class Learner:
             return  # there is no episode yet
         self.episode = Episode(*given.row("record", (int, float, float, int, bool, float, float)))
         self.plan = self._plan_from(given)
+        self.began_in = given.integer("began_in", 0, info.n_states - 1)
         self._steps_left = given.integer("steps_left", 0, self.plan.steps)
         self._hand = self._by_hand(self.plan) if given.flag("by_hand") else None
 

@@ -20,7 +20,7 @@ from spanrl.kernels.frozen import by_length
 from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.kernels.jit import loop, part
 
-T, STATE, PLANNING, MIXES, RECORDED, MARKED, NEW, LEFT, BEGUN = range(9)
+T, STATE, PLANNING, MIXES, RECORDED, MARKED, NEW, LEFT, BEGUN, FROM = range(10)
 DONE, TO_BEGIN, UNDER_WAY, STUCK = range(4)  # states of the plan
 _PAUSE = 0.03  # seconds
 
@@ -42,8 +42,8 @@ class Problem(NamedTuple):
 class Stage(NamedTuple):
     """A run under way."""
 
-    where: Any  # int64 [9]     steps done, state, how far the plan is, whether it mixes, episodes and measurements recorded, new
-    #                           successors, steps that the episode may still have, and its first step
+    where: Any  # int64 [10]    steps done, state, how far the plan is, whether it mixes, episodes and measurements recorded, new
+    #                           successors, steps that the episode may still have, its first step and its first state
     sums: Any  # float64 [4]    reward and Σ r(s, a) before the episode under way, and up to now
     tally: Any  # int64 [outcomes]  what happened in it
     batch: Any  # :class:`spanrl.models.counts.Batch`, for what has happened once it is over
@@ -153,7 +153,8 @@ def play(fill, limit, tolerance, sampler, mean, desk, problem, seen, goal, from_
             k = where[RECORDED]
             records[k, 0], records[k, 1], records[k, 2] = t, lo, hi
             records[k, 3], records[k, 4], records[k, 5] = span, desk.progress[0], mixes
-            where[PLANNING], where[MIXES], where[RECORDED], where[BEGUN] = DONE, mixes, k + 1, t
+            where[PLANNING], where[MIXES], where[RECORDED] = DONE, mixes, k + 1
+            where[BEGUN], where[FROM] = t, where[STATE]
             start = now(desk.moment)
             if k + 1 == records.shape[0] or start - begun > _PAUSE:
                 return

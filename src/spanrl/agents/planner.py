@@ -134,7 +134,7 @@ class Planner:
         """Run ScOpt as in the theorem: on M‡ with η_k, from 0, and with the paper's stopping rule for γ_k = 1 − η_k (Fig. 1)."""
         t, info = start.t, self.info
         eta = self._eta(counts, t, span_bound)
-        bounded = self.estimate.bounded(counts, t, info).augment().perturb(eta, 0)
+        bounded = self.estimate.bounded(counts, t, info, start.state).augment().perturb(eta, 0)
         solution = solve(
             bounded,
             span_bound=span_bound,

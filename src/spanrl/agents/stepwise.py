@@ -53,7 +53,7 @@ class Memory(NamedTuple):
     settings: Any  # float64 [n]     its options
     pair_ptr: Any  # int64 [S+1]     the pairs of state s are pair_ptr[s]:pair_ptr[s+1]
     values: Any  # float64 [n]
-    visits: Any  # int64 [n]
+    visits: Any  # int64 [n]         0..t, or the number of a pair or state
     words: Any  # uint64 [4]         its random state (:mod:`spanrl.kernels.variates`)
 
 
@@ -174,6 +174,6 @@ class StepLearner:
         given = StateReader(state)
         self.t = given.integer("t")
         self.memory.values[:] = given.array("values", np.float64, self.memory.values.shape)
-        self.memory.visits[:] = given.array("visits", np.int64, self.memory.visits.shape, 0, self.t)
+        self.memory.visits[:] = given.array("visits", np.int64, self.memory.visits.shape)
         words = get_state(self.rng) if is_compilable(self.rng) else given.array("words", np.uint64, (4,))
         self.memory.words[:] = words

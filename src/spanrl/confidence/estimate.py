@@ -40,7 +40,10 @@ class Known(NamedTuple):
     """What the parts of an agent are told when an episode begins."""
 
     seen: Any  # :class:`spanrl.models.counts.Seen`, the counts
-    changed: Any  # int64 [n]     the pairs visited since the last plan, all of them before the first; others have the counts they had
+    changed: (
+        Any  # int64 [n]     the pairs whose rows must be written: those visited since the last plan, and maybe others
+    )
+    #                             (which ones depends on who runs the loop: nothing may be decided by it)
     t: int  # t_k, the first step of the episode
     state: int  # where it begins
     steps: int  # how many steps the episode before had
@@ -95,23 +98,25 @@ class Estimate:
         """Return how many entries rows of one's own may have in all, where the counts have room for ``n_listed``."""
         return n_listed
 
-    def sets(self, counts: Counts, t: int, info: ProblemInfo, words: NDArray[np.uint64] | None = None) -> Sets:
-        """Return what the estimate says at time t, from scratch."""
+    def sets(
+        self, counts: Counts, t: int, info: ProblemInfo, words: NDArray[np.uint64] | None = None, state: int = 0
+    ) -> Sets:
+        """Return what the estimate says of an episode that begins at time t in ``state``, from scratch."""
         kept, sets, _ = new_numbers(self, info, counts.seen)
         first = np.zeros(4, dtype=np.uint64) if words is None else words
         known = Known(
-            counts.seen, np.arange(info.n_pairs), int(t), 0, 0, int(info.n_states), int(info.max_actions),
+            counts.seen, np.arange(info.n_pairs), int(t), int(state), 0, int(info.n_states), int(info.max_actions),
             float(info.r_min), float(info.r_max), info.pair_ptr, first,
         )  # fmt: skip
         self.fill(known, self.settings(info), kept, sets)
         check_sets(self.geometry, info.n_states, sets)
         return sets
 
-    def bounded(self, counts: Counts, t: int, info: ProblemInfo) -> BoundedMDP:
-        """Return the set at time t as a checked model."""
+    def bounded(self, counts: Counts, t: int, info: ProblemInfo, state: int = 0) -> BoundedMDP:
+        """Return the set of an episode that begins at time t in ``state`` as a checked model."""
         if self.draws or self.geometry == PLAIN:
             raise OptionError(f"{type(self).__name__}: has one model, no set of plausible ones.")
-        sets = self.sets(counts, t, info)
+        sets = self.sets(counts, t, info, state=state)
         return (_balls if self.geometry == BALL else _boxes)(sets, info)
 
 
@@ -141,8 +146,8 @@ def check_sets(geometry: int, n_states: int, sets: Sets) -> None:
     """Assert the contract of :class:`~spanrl.kernels.desk.Sets`."""
     ptr, n = sets.succ_ptr, int(sets.succ_ptr[-1])
     low, high = sets.low[:n], sets.low[:n] + sets.room[:n]
-    row = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
     assert (np.diff(ptr) >= 0).all(), "rows must begin where the last one ends"
+    row = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
     inner = (row[1:] == row[:-1])[: max(n - 1, 0)]
     assert (sets.succ[1:n] > sets.succ[: max(n - 1, 0)])[inner].all(), "the successors of a row must rise"
     total = np.bincount(row, low, ptr.size - 1)

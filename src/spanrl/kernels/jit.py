@@ -211,15 +211,17 @@ def check(function: Callable[[Any, Any, Any], None]) -> Any:
 
 
 class External:
-    """A function of the C library, for kernels alone: numba asks for its type when it compiles one. Interpreted, it does nothing."""
+    """A function of the C library, for kernels: numba asks for its type when it compiles one."""
 
     def __init__(self, name: str, result: str, *arguments: str) -> None:
         """Name the function and its types, as numba names them; ``T*`` is a pointer."""
         self._name, self._result, self._arguments = name, result, arguments
 
-    def __call__(self, *args: Any) -> int:
-        """Do nothing, successfully."""
-        return 0
+    def __call__(self, *args: Any) -> Any:
+        """Call it from a kernel that is interpreted; arrays are handed over as ``array.ctypes``."""
+        import ctypes
+
+        return getattr(ctypes.CDLL(None), self._name)(*args)
 
     def __repr__(self) -> str:
         """Return what it is: part of the fingerprint of the kernels that call it."""

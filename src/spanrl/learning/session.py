@@ -80,7 +80,7 @@ class Session:
             self._state = self._world.reset(self._env_rng)
         offered = offers(self.learner)
         alone = self.is_compiled and not self._audit and bool({EPISODES, STEPS} & offered)
-        watches = HOOK in offered and not alone
+        watches = not alone and (HOOK in offered or isinstance(self.learner, Learner))  # by hand it has hooks, too
         if watches:
             self.learner.on_episode.append(self._recorder.begin)
         try:
@@ -217,7 +217,7 @@ class Session:
             self._tally = np.zeros(world.env.sampler.succ.size, dtype=np.int64)
         self._words = get_state(self._env_rng)
         plan = learner.plan
-        where = np.array([self._t, self._state, TO_BEGIN, False, 0, 0, 0, learner.steps_left, 1])
+        where = np.array([self._t, self._state, TO_BEGIN, False, 0, 0, 0, learner.steps_left, 1, learner.began_in])
         if plan is not None and learner.episode is not None:
             where[PLANNING], where[MIXES], where[BEGUN] = DONE, plan.mixes, learner.episode.start
         sums, records = np.array([*self._sums, *self._sums]), np.empty((_RECORDS, 6))

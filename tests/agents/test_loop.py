@@ -6,22 +6,17 @@ import hashlib
 import os
 import subprocess
 import sys
-from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from loop_samples import Kept, assert_is_by_hand, both, by_hand, curves, known, new_session, random_env, stopped
 
-from spanrl import MDP, SCAL, UCRL, UCRL2, Env, ProblemInfo, learn, make, streams
+from spanrl import PSRL, SCAL, UCRL, UCRL2, Env, ProblemInfo, learn, make
 from spanrl.learning import session as module
-from spanrl.learning.session import Session
-from spanrl.learning.snapshot import pack, unpack
-from spanrl.learning.worlds import as_world
-from spanrl.seeding import get_state
+from spanrl.learning.snapshot import unpack
 
-CURVE = ("t", "reward", "regret", "pseudo_regret", "span", "n_episodes")
 HORIZON = 6000
 SCALE = 0.002  # of the radii: plans take more than a sweep
 SEEDS = range(4)
@@ -43,94 +38,11 @@ AGENTS = {
     "cold ucrl": UCRL(p_scale=SCALE, r_scale=SCALE, warm_start=False),
     "ucrl2": UCRL2(),
     "cold ucrl2": UCRL2(warm_start=False),
+    "kt": SCAL(0.4, bounds="kt"),
+    "vm": narrow(episodes="vm"),
+    "psrl": PSRL(),
+    "cold psrl": PSRL(warm_start=False),
 }
-
-
-def random_env(seed: int) -> Env:
-    """Return a problem with 2 to 7 states, ragged action sets, and rewards that are whole numbers: sums of these are exact."""
-    rng = np.random.default_rng(seed)
-    S, A = 2 + seed % 6, 3
-    low, high = ((0.0, 1.0), (-2.0, 3.0), (1.0, 2.0))[seed % 3]
-    available = rng.random((S, A)) < 0.7
-    available[np.arange(S), rng.integers(0, A, S)] = True
-    P = rng.dirichlet(np.full(S, 0.3), size=(S, A))
-    start = rng.dirichlet(np.ones(S))
-    r = rng.uniform(low, high, (S, A))
-    return Env.from_mdp(MDP.from_dense(P, r, available=available, r_min=low, r_max=high, start=start), "bernoulli")
-
-
-@dataclass(frozen=True)
-class Kept:
-    """An agent whose learners are kept; ``watched`` puts a method of its own in between, so that Python begins every episode."""
-
-    agent: Any
-    watched: bool = False
-    learners: list[Any] = field(default_factory=list, compare=False)
-    begun: list[int] = field(default_factory=list, compare=False)
-
-    def start(self, info: ProblemInfo, rng: Any) -> Any:
-        learner = self.agent.start(info, rng)
-        self.learners.append(learner)
-        if self.watched:
-            begin = learner.begin_episode
-
-            def begin_episode(batch: Any) -> None:
-                self.begun.append(learner.t + 1)
-                begin(batch)
-
-            learner.begin_episode = begin_episode
-        return learner
-
-
-def known(learner: Any) -> dict[str, Any]:
-    """Return all that a learner knows, bits as bytes, but for what depends on who runs the loop."""
-    state = learner.get_state()
-    for name in ("seconds", "by_hand", "seen.pair", "seen.reward", "seen.succ", "seen.times"):
-        del state[name]
-    state["rng"] = get_state(learner.rng)
-    return {name: part.tobytes() if isinstance(part, np.ndarray) else part for name, part in state.items()}
-
-
-def curves(run: Any, rows: int | None = None) -> dict[str, bytes]:
-    """Return all that was measured, as bytes."""
-    columns = {name: getattr(run, name)[:rows] for name in CURVE} | run.episodes
-    return {name: column.tobytes() for name, column in columns.items()}
-
-
-def both(env: Env, agent: Any, horizon: int, seed: int, points: int = 30) -> tuple[Any, Any]:
-    """Run in compiled code and watched; check that all is the same, and return the run and its learner."""
-    alone, watched = Kept(agent), Kept(agent, watched=True)
-    run, other = (learn(env, one, horizon=horizon, seed=seed, points=points) for one in (alone, watched))
-    assert curves(run) == curves(other)
-    assert known(alone.learners[0]) == known(watched.learners[0])
-    assert watched.begun == run.episodes["start"].tolist()
-    return run, alone.learners[0]
-
-
-def by_hand(env: Env, agent: Any, horizon: int, seed: int) -> tuple[Any, list[float], list[Any], list[int]]:
-    """Play with act and observe; return the learner, the rewards, the episodes, and the number of the episode of each step."""
-    env_rng, agent_rng = streams(seed)
-    learner = agent.start(ProblemInfo.from_mdp(env.mdp, horizon), agent_rng)
-    rewards, episodes, numbers, state = [], [], [], env.reset(env_rng)
-    for _ in range(horizon):
-        action = learner.act(state)
-        if learner.n_episodes > len(episodes):
-            episodes.append(learner.episode)
-        reward, state = env.step(state, action, env_rng)
-        learner.observe(reward, state)
-        rewards.append(reward)
-        numbers.append(len(episodes))
-    return learner, rewards, episodes, numbers
-
-
-def assert_is_by_hand(run: Any, learner: Any, env: Env, agent: Any, horizon: int, seed: int) -> None:
-    other, rewards, episodes, numbers = by_hand(env, agent, horizon, seed)
-    assert known(learner) == known(other)
-    np.testing.assert_array_equal(run.reward, np.cumsum(rewards)[run.t - 1])
-    np.testing.assert_array_equal(run.n_episodes, np.array(numbers)[run.t - 1])
-    assert run.span.tolist() == [episodes[k - 1].span for k in run.n_episodes]
-    for name, column in run.episodes.items():
-        assert column.tolist() == [getattr(episode, name) for episode in episodes], name
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -250,7 +162,7 @@ class TestUninitialised:
 
     @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="MALLOC_PERTURB_ is of the GNU C library")
     def test_perturbed_memory_gives_the_same_bits(self):
-        code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_play as t; print(t.TestUninitialised.digest())"
+        code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_loop as t; print(t.TestUninitialised.digest())"
         found = {self.digest()}
         for byte in ("1", "127", "255"):  # fills with 254, 128 and 0, and with the byte itself what is given back
             environ = os.environ | {"MALLOC_PERTURB_": byte}
@@ -261,33 +173,9 @@ class TestUninitialised:
         assert len(found) == 1
 
 
-class Stop(Exception):  # noqa: N818
-    """The test has seen enough."""
-
-
-def new_session(env: Env, agent: Any, horizon: int, seed: int) -> Session:
-    return Session(as_world(env), agent, "some agent", horizon=horizon, seed=seed, points=30)
-
-
-def stopped(session: Session, look: int) -> bytes | None:
-    """Run until the look of that number; return the checkpoint, None where the run is over before."""
-    left, blob = look, None
-
-    def tick(t: int) -> None:
-        nonlocal left, blob
-        if left == 0:
-            blob = pack(session.state())
-            raise Stop
-        left -= 1
-
-    with suppress(Stop):
-        session.run(0.5, tick)
-    return blob
-
-
 class TestCheckpoints:
     @pytest.mark.parametrize("then", ["alone", "watched"])
-    @pytest.mark.parametrize("name", ["mixture", "cold", "ucrl2"])
+    @pytest.mark.parametrize("name", ["mixture", "cold", "ucrl2", "psrl"])
     def test_go_on_with_the_same_bits(self, name, then, monkeypatch):
         """In the middle of episodes, of both kinds where the agent has both; whoever begins the episodes after it."""
         env, agent, horizon, seed = random_env(1), AGENTS[name], 3000, 1
@@ -307,12 +195,12 @@ class TestCheckpoints:
             plan = after.learners[0].plan
             if plan is not None:
                 kinds.add(plan.mixes)
-                within += bool((plan.left < np.maximum(after.learners[0].counts.n[plan.pairs], 1)).any())
+                within += bool((plan.left < plan.allowed).any())
             session.run(0.5, lambda t: None)
             assert curves(session.result(interrupted=False)) == wanted, look
             assert known(after.learners[0]) == learned, look
         assert within > 3
-        assert kinds == ({False} if name == "ucrl2" else {False, True})
+        assert kinds == ({False} if name in ("ucrl2", "psrl") else {False, True})
 
     def test_many_stops_in_one_run(self, monkeypatch):
         env, agent, horizon, seed = random_env(1), AGENTS["mixture"], 3000, 1
