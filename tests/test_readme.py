@@ -15,7 +15,9 @@ from spanrl.paper.reproduce import reproduce
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
-SLIPS, EXPERIMENTS, PROCESSES, AGENTS = (DOCS / f"{name}.md" for name in ("slips", "experiments", "processes", "agents"))
+SLIPS, EXPERIMENTS, PROCESSES, AGENTS = (
+    DOCS / f"{name}.md" for name in ("slips", "experiments", "processes", "agents")
+)
 
 
 def commands():
@@ -28,7 +30,9 @@ def commands():
                 yield command, [line.strip() for line in shown.splitlines() if line.strip() not in ("", "…")]
 
 
-@pytest.mark.parametrize(("page", "least"), [(README, 11), (SLIPS, 11), (EXPERIMENTS, 11), (PROCESSES, 4), (AGENTS, 36)])
+@pytest.mark.parametrize(
+    ("page", "least"), [(README, 11), (SLIPS, 11), (EXPERIMENTS, 11), (PROCESSES, 4), (AGENTS, 36)]
+)
 def test_python_examples(page, least, monkeypatch):
     for registry in (agents, envs):  # an example registers its own
         monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))

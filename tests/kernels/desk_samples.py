@@ -1,63 +1,120 @@
-"""Desks with random sets, as a planner has them in the middle of a run, and what their pairs are worth, obviously right."""
+"""Desks with random sets, as a planner has them in the middle of a run, and what their pairs are worth, obviously right.
+
+Boxes are all that :class:`spanrl.kernels.desk.Sets` allows, not only what a Bernstein bound would write.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanrl.confidence.regions import new_ends
-from spanrl.kernels.desk import Desk, new_rows
+from spanrl.kernels.desk import Desk, Sets, new_ranking, new_rows
 from spanrl.kernels.frozen import new_frozen
-from spanrl.kernels.layout import BALL, BOX, FREE, Arrays, new_workspace
+from spanrl.kernels.layout import BALL, BOX, PLAIN, Arrays, new_workspace
 
 
 class Sample(NamedTuple):
-    """A desk, the visits of its pairs, and its sets as dense arrays."""
+    """A desk, and its sets as dense arrays."""
 
     desk: Desk
-    visits: np.ndarray
     low: np.ndarray  # [n_pairs, S]
     high: np.ndarray  # [n_pairs, S]; balls: the radius in all states
 
 
-def random_box(rng: np.random.Generator, S: int, ptr: list[int], listed: int = 6) -> Sample:
-    """Return boxes: wide and narrow rests, rests of 0, rows that allow everything, rows without listed successors.
+def random_box(
+    rng: np.random.Generator, S: int, ptr: list[int], listed: int = 6, *, closes: bool = False, hub: bool = False
+) -> Sample:
+    """Return boxes of all kinds: rows that list nobody, some or all; rests of 0 to 1; lower ends that sum to 1 or less.
 
-    As in the sets of learners, whose radii are larger where something was seen, a listed successor has room for ``rest`` at least: only
-    then does it not matter who of two states of equal value is given it.
+    Rooms are 0 and more, also less than ``rest``, so that it matters who of two states of equal value is given any. ``closes`` closes some
+    states, which some rows then cannot reach. With ``hub`` every row goes to state 0, with a tenth at least: all policies have one class.
     """
-    k = ptr[-1]
-    visits, rest, rows = np.ones(k, dtype=np.int64), np.empty(k), []
+    k, rest, rows = ptr[-1], np.empty(ptr[-1]), []
     low, high = np.zeros((k, S)), np.empty((k, S))
+    closed, flagged = np.zeros(S if closes else 0, dtype=bool), np.zeros(k if closes else 0, dtype=bool)
+    if closes:
+        closed[:], flagged[:] = rng.random(S) < rng.choice([0.2, 0.7]), rng.random(k) < 0.6
+        closed[0 if hub else rng.integers(S)] = False
     for i in range(k):
-        n = int(rng.integers(0, min(listed, S) + 1))
-        who = np.sort(rng.choice(S, n, replace=False))
-        p, width = rng.dirichlet(np.ones(max(n, 1)))[:n], rng.choice([0.0, 0.01, 0.1, 0.5])
-        rest[i] = rng.choice([0.0, 1e-4, 1 / (3 * S), 0.01, 0.1, 0.3, 0.7, 1.0])
-        if n == 0:
-            visits[i], rest[i] = rng.integers(0, 2), max(rest[i], 1.25 / S)  # all of the mass is unlisted
-        free = visits[i] == 0 or rest[i] >= 1.0
-        low[i, who] = 0.0 if free else np.minimum(np.maximum(p - width, 0.0), 1.0 - rest[i])
-        high[i] = 1.0 if free else rest[i]
-        high[i, who] = 1.0 if free else np.maximum(np.minimum(p + width, 1.0), low[i, who] + rest[i])
+        within = np.flatnonzero(~closed) if closes and flagged[i] else np.arange(S)
+        n = within.size if rng.random() < 0.15 else int(rng.integers(0, min(listed, within.size) + 1))
+        who = np.sort(rng.choice(within, n, replace=False))
+        if hub:
+            who = np.union1d(who, [0])
+        high[i] = 0.0
+        low[i, who], room, rest[i] = _random_row(rng, S, who.size, within.size - who.size, hub)
+        high[i, within], high[i, who] = rest[i], np.minimum(low[i, who] + room, 1.0)
         rows.append(who)
-    return _sample(rng, BOX, S, ptr, rows, visits, low, high, rest)
+    return _sample(rng, BOX, S, ptr, rows, low, high, rest, (flagged, closed))
+
+
+def _random_row(rng: Any, S: int, n: int, others: int, hub: bool) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return (low, room, rest) of a row with n listed successors and so many others: Σ low ≤ 1 ≤ Σ (low + room) + rest·others."""
+    rest = float(rng.choice([0.0, 1e-4, 1 / (3 * S), 0.01, 0.1, 0.3, 0.7, 1.0]))
+    if n == 0:
+        return np.zeros(0), np.zeros(0), max(rest, min(1.0, rng.choice([1.0, 1.25]) / others))
+    p, width = rng.dirichlet(np.ones(n)), rng.choice([0.0, 0.01, 0.1, 0.5])
+    kind = rng.integers(5)
+    low = np.maximum(p - width, 0.0)
+    if kind == 0:
+        low = rng.multinomial(64, p) / 64.0  # they sum to 1, in binary as well
+    if kind == 1:
+        low[:] = 0.0
+    if hub:
+        low *= 0.9
+        low[0] += 0.1
+    room = np.minimum(1.0 - low, 2.0 * width)
+    if kind == 2:
+        room = np.maximum(room, min(rest, 1.0 - low.max()))  # as where radii are larger for what was seen
+    if kind == 3:
+        room *= rng.random(n) < 0.5
+    for j in rng.permutation(n):
+        if (low + room).sum() + rest * others < 1.0:
+            room[j] = 1.0 - low[j]
+    return low, room, rest
 
 
 def random_ball(rng: np.random.Generator, S: int, ptr: list[int], listed: int = 6) -> Sample:
     """Return balls of radius 0 to 2 and more; pairs never seen have no centre."""
-    k = ptr[-1]
-    visits, rows = np.ones(k, dtype=np.int64), []
+    k, rows = ptr[-1], []
     low, high = np.zeros((k, S)), np.empty((k, S))
     for i in range(k):
         n = int(rng.integers(0, min(listed, S) + 1))
         who = np.sort(rng.choice(S, n, replace=False))
         low[i, who] = rng.dirichlet(np.ones(max(n, 1)))[:n]
-        visits[i] = n > 0
         high[i] = rng.choice([0.0, 0.05, 0.3, 1.0, 2.0, 3.0]) if n else 2.0
         rows.append(who)
-    return _sample(rng, BALL, S, ptr, rows, visits, low, high, np.ones(k))
+    return _sample(rng, BALL, S, ptr, rows, low, high, np.ones(k))
+
+
+def random_plain(rng: np.random.Generator, S: int, ptr: list[int], listed: int = 6, *, hub: bool = False) -> Sample:
+    """Return distributions, in rows of their own; rewards may exceed [0, 1]."""
+    k, rows = ptr[-1], []
+    low = np.zeros((k, S))
+    for i in range(k):
+        who = rng.choice(S, int(rng.integers(1, min(listed, S) + 1)), replace=False)
+        who = np.union1d(who, [0]) if hub else np.sort(who)
+        low[i, who] = rng.dirichlet(np.ones(who.size))
+        if hub:
+            low[i] *= 0.9
+            low[i, 0] += 0.1
+        rows.append(who)
+    sample = _sample(rng, PLAIN, S, ptr, rows, low, low, np.full(k, np.nan))
+    sample.desk.sets.r_high[:] = np.round(3.0 * rng.random(k) - 1.0, 1)
+    return sample
+
+
+KINDS: dict[str, Any] = {
+    "boxes": random_box,
+    "closed": partial(random_box, closes=True),
+    "balls": random_ball,
+    "plain": random_plain,
+}
+BOXES = {name: KINDS[name] for name in ("boxes", "closed")}
+LINEAR = {name: KINDS[name] for name in ("boxes", "closed", "plain")}
+"""Those whose policies are frozen with nature's answer."""
 
 
 def ragged_ptr(rng: np.random.Generator, S: int, A: int) -> list[int]:
@@ -66,42 +123,45 @@ def ragged_ptr(rng: np.random.Generator, S: int, A: int) -> list[int]:
 
 
 def _sample(
-    rng: Any, kind: int, S: int, ptr: list[int], rows: Any, visits: Any, low: Any, high: Any, rest: Any
+    rng: Any, kind: int, S: int, ptr: list[int], rows: Any, low: Any, high: Any, rest: Any, shut: Any = None
 ) -> Sample:
     k, succ_ptr = ptr[-1], np.concatenate(([0], np.cumsum([who.size for who in rows]))).astype(np.int64)
-    ends = new_ends(k, int(succ_ptr[-1]))
     row, succ = np.repeat(np.arange(k), np.diff(succ_ptr)), np.concatenate(rows).astype(np.uint32)
-    ends.low[:], ends.rest[:] = low[row, succ], rest
-    ends.room[:] = 0.0 if kind == BALL else high[row, succ] - low[row, succ]
-    ends.slack[:] = high[:, 0] / 2 if kind == BALL else np.nan  # boxes are closed in the first sweep
-    ends.r_high[:] = np.round(rng.random(k), 1)
-    parts = (succ_ptr, succ, ends.low, ends.room, ends.slack, ends.rest)
-    model = Arrays(kind, read_only(np.array(ptr)), *map(read_only, parts))
-    one, other = (new_workspace(S, k, succ.size) for _ in range(2))
+    room = np.zeros(succ.size) if kind == BALL else high[row, succ] - low[row, succ]
+    half = high[:, 0] / 2 if kind == BALL else np.full(k, np.nan)
+    flagged, closed = shut or (np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))
+    r_high = np.round(rng.random(k), 1)
+    sets = Sets(succ_ptr, succ, low[row, succ], room, half, rest, np.zeros(k), r_high, flagged, closed)
+    return Sample(_desk(kind, np.array(ptr), sets, owned=kind == PLAIN), low, high)
+
+
+def _desk(kind: int, pair_ptr: np.ndarray, sets: Sets, owned: bool, n_frozen: int = 0) -> Desk:
+    """Return a desk that nobody has worked at, with arrays of the types that planners have."""
+    S, k, n = pair_ptr.size - 1, int(pair_ptr[-1]), sets.succ.size
+    rows = new_rows(pair_ptr)
+    slack = sets.half if kind == BALL else rows.slack
+    parts = pair_ptr, sets.succ_ptr, sets.succ, sets.low, sets.room, slack, sets.rest
+    model = Arrays(kind, *map(read_only, parts))
+    one, other = (new_ranking(new_workspace(S, k, n), sets.closed.size > 0) for _ in range(2))
     desk = Desk(
-        model, ends, read_only(ends.r_high), read_only(np.zeros(k)), one, other, new_rows(np.array(ptr)),
-        new_frozen(S, succ.size * 2 + 1), np.zeros(S), np.empty(S), np.empty(S, dtype=np.int64), np.arange(k),
-        np.zeros(9), np.zeros(5), np.zeros(2, dtype=np.int64),
+        model, sets, owned, np.arange(k), np.array([k]), read_only(sets.r_high), sets.r_high, read_only(np.zeros(k)), one[0], other[0],
+        one[1], other[1], rows, new_frozen(S, n_frozen or n), np.zeros(S), np.empty(S), np.empty(S, dtype=np.int64),
+        np.arange(k), np.zeros(9), np.zeros(5), np.zeros(2, dtype=np.int64),
     )  # fmt: skip
-    for part in (*one[8:11], *other[8:11], desk.rows.part, desk.rows.lead, *desk.frozen[4:8], desk.u):
-        part[:] = np.nan  # what nobody has written must not be used
-    return Sample(desk, visits, low, high)
+    for ws in (desk.ws, desk.ws_least):
+        for part in (ws.low, ws.room, ws.q):
+            part[:] = np.nan  # what nobody has written must not be used
+    for part in (rows.slack, rows.part, rows.peak, rows.lead, *desk.frozen[4:8], desk.u):
+        part[:] = np.nan
+    return desk
 
 
 def copy_of(sample: Sample) -> Sample:
     """Return the same sets on a desk that nobody has worked at."""
-    desk, S = sample.desk, sample.low.shape[1]
-    k, n = desk.m.slack.size, desk.m.succ.size
-    ends = type(desk.ends)(*(part.copy() for part in desk.ends))
-    model = desk.m._replace(
-        low=read_only(ends.low), room=read_only(ends.room), slack=read_only(ends.slack), rest=read_only(ends.rest)
-    )
-    one, other = (new_workspace(S, k, n) for _ in range(2))
-    fresh = desk._replace(
-        m=model, ends=ends, reward=read_only(ends.r_high), ws=one, ws_least=other, rows=new_rows(desk.m.pair_ptr),
-        frozen=new_frozen(S, desk.frozen.succ.size), v=desk.v.copy(), u=np.full(S, np.nan), best=desk.best.copy(),
-        progress=np.zeros(9), clock=np.zeros(5), moment=np.zeros(2, dtype=np.int64),
-    )  # fmt: skip
+    desk = sample.desk
+    sets = Sets(*(part.copy() for part in desk.sets))
+    fresh = _desk(desk.m.kind, desk.m.pair_ptr.copy(), sets, desk.owned)
+    fresh.v[:] = desk.v
     return sample._replace(desk=fresh)
 
 
@@ -109,15 +169,17 @@ def value_vectors(rng: np.random.Generator, S: int) -> list[np.ndarray]:
     """Return values with and without ties, far from 0, and all equal."""
     return [
         rng.normal(size=S), rng.integers(0, 3, S).astype(float), np.round(rng.random(S), 1) - 40.0,
-        np.zeros(S), 100.0 * rng.random(S), (rng.random(S) < 0.1).astype(float),
+        np.zeros(S), 100.0 * rng.random(S), (rng.random(S) < 0.1).astype(float), np.full(S, -0.3),
     ]  # fmt: skip
 
 
 def max_over_box(v: np.ndarray, low: np.ndarray, high: np.ndarray) -> float:
-    """Fill the best states first: O(S) a pair."""
-    p, mass = low.copy(), 1.0 - low.sum()
-    for s in np.argsort(-v, kind="stable"):
-        give = min(high[s] - low[s], max(mass, 0.0))
+    """Fill the best states first: O(S) per pair."""
+    p, mass, room = low.copy(), 1.0 - low.sum(), (high - low).tolist()
+    for s in np.argsort(-v, kind="stable").tolist():
+        if mass <= 0.0:
+            break
+        give = min(room[s], mass)
         p[s] += give
         mass -= give
     return float(p @ v)
@@ -138,6 +200,8 @@ def max_over_ball(v: np.ndarray, centre: np.ndarray, radius: float) -> float:
 
 def inner_value(sample: Sample, i: int, v: np.ndarray) -> float:
     """Return max{pᵀv : p in set i}."""
+    if sample.desk.m.kind == PLAIN:
+        return float(sample.low[i] @ v)
     if sample.desk.m.kind == BALL:
         return max_over_ball(v, sample.low[i], float(sample.high[i, 0]))
     return max_over_box(v, sample.low[i], sample.high[i])
@@ -147,11 +211,6 @@ def pair_values(sample: Sample, v: np.ndarray, sign: float = 1.0) -> np.ndarray:
     """Return r(i) + max{pᵀv} of every pair; with sign −1 min{pᵀv} alone, as rewards reach down to where they count from."""
     reward = sample.desk.reward if sign > 0 else sample.desk.least
     return np.array([reward[i] + sign * inner_value(sample, i, sign * v) for i in range(reward.size)])
-
-
-def is_free(sample: Sample) -> np.ndarray:
-    """Return which boxes allow everything, once they are closed."""
-    return np.asarray(sample.desk.m.slack == FREE)
 
 
 def read_only(array: Any) -> Any:

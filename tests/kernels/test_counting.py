@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experience import add
 from spanrl.kernels import counting as module
-from spanrl.kernels.counting import add_batch, list_successors
+from spanrl.kernels.counting import add_batch, list_successors, note_changes
+from spanrl.kernels.jit import interpreted
 from spanrl.models.counts import Batch, Counts, Seen
 
 CASES = settings(deadline=None, derandomize=True, max_examples=60)
@@ -27,6 +27,17 @@ def tally(episode):
     for key in episode:
         seen[key] = seen.get(key, 0) + 1
     return seen
+
+
+def no_columns(counts):
+    """Return what moves along with successors where nobody keeps anything."""
+    return np.zeros((0, counts.seen.succ.size))
+
+
+def add(counts, seen):
+    """Add experience to counts, as a learner does at the end of an episode."""
+    counts.reserve(counts.succ.size + len(seen))
+    assert add_batch(*Batch.from_dict(seen), counts.seen, no_columns(counts)) >= 0
 
 
 def counts_of(history, n_pairs=4):
@@ -120,25 +131,17 @@ class TestRewards:
         assert counts.r_variance.tolist() == [0.0] * 4
 
 
-class TestShares:
+class TestRaw:
     @CASES
     @given(histories)
-    def test_kept_up_to_date_they_are_those_of_the_counts(self, history):
-        """Bit by bit: counts that are stored and read again must plan the same."""
+    def test_counts_that_were_stored_are_those_that_were_kept(self, history):
+        """They hold raw numbers alone, without the room for more."""
         counts = counts_of(history)
-        kept, anew = counts.arrays(), Counts(*(counts.arrays()[name] for name in ARRAYS)).arrays()
-        assert list(kept) == list(anew) == list(Seen._fields)
+        kept = counts.arrays()
+        anew = Counts(**kept).arrays()
+        assert list(kept) == list(anew) == list(Seen._fields) == list(ARRAYS)
         for name in kept:
             assert kept[name].tobytes() == anew[name].tobytes(), name
-
-    def test_by_hand(self):
-        counts = counts_of([[(1, 0.0, 4), (1, 1.0, 4), (1, 1.0, 2), (1, 0.0, 4)], [(3, 0.5, 0)]])
-        kept = counts.arrays()
-        assert kept["p_hat"].tolist() == [0.25, 0.75, 1.0]
-        assert kept["p_error"].tolist() == [np.sqrt(3 / 64), np.sqrt(3 / 64), 0.0]
-        assert kept["p_inverse"].tolist() == [1 / 3, 1 / 3, 1.0]
-        assert kept["r_error"].tolist() == pytest.approx([0.0, np.sqrt(1 / 12), 0.0, 0.0], abs=1e-15)
-        assert kept["inverse"].tolist() == [1.0, 1 / 3, 1.0, 1.0]
 
 
 class TestSuccessors:
@@ -166,16 +169,18 @@ class TestSuccessors:
     @pytest.mark.parametrize("room", [2, 3])
     def test_without_room_nothing_is_changed(self, room):
         """Two are listed and two are new: not even the visits and rewards of what is listed are taken in."""
-        counts = counts_of([[(0, 0.0, 1), (2, 0.0, 3)]])
-        counts = Counts.from_arrays(counts.arrays())
+        counts = Counts(**counts_of([[(0, 0.0, 1), (2, 0.0, 3)]]).arrays())
         counts.reserve(room)
         before = [part.tobytes() for part in counts.seen]
         batch = Batch.from_dict({(0, 0.5, 1): 5, (2, 0.0, 2): 1, (3, 1.0, 0): 2})
-        assert list_successors(batch.pair, batch.succ, counts.seen) == -1
-        assert add_batch(*batch, counts.seen) == -1
+        moved = np.random.default_rng(0).random((2, room))
+        columns = moved.copy()
+        assert list_successors(batch.pair, batch.succ, counts.seen, moved) == -1
+        assert add_batch(*batch, counts.seen, moved) == -1
         assert [part.tobytes() for part in counts.seen] == before
+        assert moved.tobytes() == columns.tobytes()
         counts.reserve(4)
-        assert add_batch(*batch, counts.seen) == 2
+        assert add_batch(*batch, counts.seen, no_columns(counts)) == 2
         assert (counts.n.tolist(), counts.succ.tolist(), counts.times.tolist()) == (
             [6, 0, 2, 2],
             [1, 2, 3, 0],
@@ -183,10 +188,9 @@ class TestSuccessors:
         )
 
     def test_what_is_listed_needs_no_room(self):
-        counts = counts_of([[(0, 0.0, 1), (2, 0.0, 3)]])
-        counts = Counts.from_arrays(counts.arrays())
+        counts = Counts(**counts_of([[(0, 0.0, 1), (2, 0.0, 3)]]).arrays())
         batch = Batch.from_dict({(0, 0.5, 1): 5, (2, 0.0, 3): 1})
-        assert add_batch(*batch, counts.seen) == 0
+        assert add_batch(*batch, counts.seen, no_columns(counts)) == 0
         assert counts.times.tolist() == [6, 2]
 
     def test_listing_keeps_what_is_there(self):
@@ -194,19 +198,36 @@ class TestSuccessors:
         counts = counts_of([[(0, 0.0, 4), (0, 0.0, 4), (3, 0.0, 0)]])
         counts.reserve(7)
         seen, n = counts.seen, counts.n.copy()
-        seen.p_error[:2] = 0.25, 0.5
+        moved = np.zeros((2, 7))
+        moved[:, :2] = [[0.25, 0.5], [-1.0, -2.0]]
         pair, succ = np.array([0, 0, 0, 1, 3]), np.array([2, 4, 2, 5, 1], dtype=np.uint32)
-        assert list_successors(pair, succ, seen) == 3
+        assert list_successors(pair, succ, seen, moved) == 3
         assert counts.succ_ptr.tolist() == [0, 2, 3, 3, 5]
         assert counts.succ.tolist() == [2, 4, 5, 0, 1]
         assert counts.times.tolist() == [0, 2, 0, 1, 0]
-        old = [1, 3]  # the places of what was there
-        assert seen.p_hat[old].tolist() == [1.0, 1.0]
-        assert seen.p_error[old].tolist() == [0.25, 0.5]
-        assert seen.p_inverse[old].tolist() == [1.0, 1.0]
+        assert moved[:, [1, 3]].tolist() == [[0.25, 0.5], [-1.0, -2.0]], "the places of what was there"
         assert counts.n.tolist() == n.tolist()
-        assert list_successors(pair, succ, seen) == 0
+        assert list_successors(pair, succ, seen, moved) == 0
         assert counts.succ.tolist() == [2, 4, 5, 0, 1]
+
+    @CASES
+    @given(histories, st.integers(0, 4), st.integers(0, 2))
+    def test_columns_move_with_their_successors(self, history, columns, more):
+        """Whatever stands beside a successor stands there still when others have been listed; a dictionary knows what it is."""
+        counts, known, rng = Counts.empty(4), {}, np.random.default_rng(columns)
+        wanted = {(pair, succ) for episode in history for pair, _, succ in episode}
+        counts.reserve(len(wanted) + more)
+        moved = np.full((columns, len(wanted) + more), np.nan)
+        for episode in history:
+            assert add_batch(*Batch.from_dict(tally(episode)), counts.seen, moved) >= 0
+            row = np.repeat(np.arange(4), np.diff(counts.succ_ptr)).tolist()
+            for j, key in enumerate(zip(row, counts.succ.tolist(), strict=True)):
+                if key in known:
+                    assert moved[:, j].tolist() == known[key]
+                else:
+                    moved[:, j] = rng.random(columns)
+                    known[key] = moved[:, j].tolist()
+        assert known.keys() == wanted
 
     @CASES
     @given(histories, st.integers(0, 3))
@@ -217,7 +238,7 @@ class TestSuccessors:
         for episode in history:
             batch, here = Batch.from_dict(tally(episode)), {(pair, succ) for pair, _, succ in episode}
             other.reserve(len(known | here) + more)
-            assert add_batch(*batch, other.seen) == len(here - known)
+            assert add_batch(*batch, other.seen, no_columns(other)) == len(here - known)
             known |= here
         for name, part in one.arrays().items():
             assert part.tobytes() == other.arrays()[name].tobytes(), name
@@ -227,10 +248,44 @@ class TestSuccessors:
         assert counts.succ.tolist() == [0, 2**32 - 1]
 
 
-KERNELS = ("_find", "_make_gaps", "list_successors", "add_rewards", "add_successors", "add_batch")
+class TestChanges:
+    @pytest.mark.parametrize("function", [note_changes, note_changes.py_func])
+    def test_the_pairs_of_a_batch_once_each(self, function):
+        changed = np.full(6, -1)
+        assert function(np.array([0, 2, 2, 2, 5]), changed, 0) == 3
+        assert changed.tolist() == [0, 2, 5, -1, -1, -1]
+
+    @pytest.mark.parametrize("function", [note_changes, note_changes.py_func])
+    def test_two_batches_between_plans_change_all(self, function):
+        """It is right: pairs that did not change may be told of, those that did must be."""
+        changed = np.full(4, -1)
+        assert function(np.array([3]), changed, 0) == 1
+        assert function(np.array([1, 1]), changed, 1) == 4
+        assert changed.tolist() == [0, 1, 2, 3]
+
+    @pytest.mark.parametrize("function", [note_changes, note_changes.py_func])
+    def test_nothing_new(self, function):
+        changed = np.full(3, -1)
+        assert function(np.zeros(0, dtype=np.int64), changed, 0) == 0
+        assert changed.tolist() == [-1, -1, -1]
+
+    @CASES
+    @given(histories)
+    def test_all_that_changed_are_among_them(self, history):
+        """Plans come after every other episode."""
+        changed, n, since = np.full(4, -1), 0, set()
+        for k, episode in enumerate(history):
+            batch = Batch.from_dict(tally(episode))
+            n = note_changes(batch.pair, changed, n)
+            since |= {pair for pair, _, _ in episode}
+            told = changed[:n].tolist()
+            assert since <= set(told)
+            assert len(told) == len(set(told))
+            if k % 2:
+                n, since = 0, set()
 
 
-def test_interpreted_kernels_equal_the_compiled_ones(monkeypatch):
+def test_interpreted_kernels_equal_the_compiled_ones():
     rng = np.random.default_rng(4)
     batches = []
     for _ in range(5):
@@ -240,20 +295,21 @@ def test_interpreted_kernels_equal_the_compiled_ones(monkeypatch):
     def results():
         """Take the batches in by the three kernels, and by the one that does it all."""
         parts, whole = Counts.empty(4), Counts.empty(4)
-        found = []
+        parts.reserve(36)
+        whole.reserve(36)
+        beside = np.arange(72.0).reshape(2, 36)
+        columns, found = [beside, beside.copy()], []
         for batch in batches:
-            parts.reserve(36)
-            whole.reserve(36)
-            found.append(module.list_successors(batch.pair, batch.succ, parts.seen))
+            found.append(int(list_successors(batch.pair, batch.succ, parts.seen, columns[0])))
             module.add_rewards(batch.pair, batch.reward, batch.times, parts.seen)
             module.add_successors(batch.pair, batch.succ, batch.times, parts.seen)
-            assert module.add_batch(*batch, whole.seen) == found[-1]
+            assert add_batch(*batch, whole.seen, columns[1]) == found[-1]
         tables = [{name: part.tolist() for name, part in counts.arrays().items()} for counts in (parts, whole)]
         assert tables[0] == tables[1]
-        return found, tables[0]
+        assert columns[0].tobytes() == columns[1].tobytes()
+        return found, tables[0], columns[0].tolist()
 
     compiled = results()
-    for name in KERNELS:
-        monkeypatch.setattr(module, name, getattr(module, name).py_func)
-    assert results() == compiled
+    with interpreted():
+        assert results() == compiled
     assert compiled[0][0] > compiled[0][-1] >= 0

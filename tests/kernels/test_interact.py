@@ -7,9 +7,12 @@ import pytest
 
 from spanrl import MDP, Env
 from spanrl.kernels import interact as module
+from spanrl.kernels.desk import Choice, new_choice
 from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.models.counts import Batch
 from spanrl.seeding import get_state, streams
+
+UNLIMITED = 2**62  # visits, as episode rules write them that set no limit
 
 
 def random_env(seed, S=4, A=3):
@@ -44,14 +47,14 @@ def plain_interaction(env, pairs, weight, left, env_rng, agent_rng, state, steps
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("most", [3, 50, 10**6])
+@pytest.mark.parametrize("most", [3, 50, 10**6, UNLIMITED])
 def test_equals_the_plain_loop(seed, most):
     env, rng = random_env(seed), np.random.default_rng(seed)
     S, sampler = env.mdp.n_states, env.sampler
     pairs = two_pairs_a_state(rng, env.mdp)
     weight = rng.choice([0.0, 0.3, 1.0], S) if seed else np.zeros(S)
-    visits = rng.integers(0, most + 1, env.mdp.n_pairs)
-    left = np.maximum(visits, 1)[pairs]
+    allowed = rng.integers(1, most + 1, env.mdp.n_pairs)[pairs]
+    left = allowed.copy()
     tally = np.zeros(sampler.succ.size, dtype=np.int64)
     (env_rng, agent_rng), (env_plain, agent_plain) = streams(seed), streams(seed)
     env_words, agent_words, left_plain = get_state(env_rng), get_state(agent_rng), left.copy()
@@ -65,9 +68,7 @@ def test_equals_the_plain_loop(seed, most):
     paid, expected = add_up(sampler.out_ptr, sampler.reward, env.mdp.reward, pairs, tally)
     assert paid == pytest.approx(sum(n * r for (_, r, _), n in happened.items()), abs=1e-10)
     assert expected == pytest.approx(sum(n * env.mdp.reward[i] for (i, _, _), n in happened.items()), abs=1e-10)
-    *sums, pair, reward, succ, times = harvested(
-        sampler.out_ptr, sampler.reward, sampler.succ, env.mdp.reward, pairs, left, visits, tally
-    )
+    *sums, pair, reward, succ, times = harvested(env, Choice(pairs, weight, left, allowed), tally)
     assert sums == [paid, expected]
     rows = zip(pair.tolist(), reward.tolist(), succ.tolist(), times.tolist(), strict=True)
     assert {(i, r, s): n for i, r, s, n in rows} == happened
@@ -75,11 +76,32 @@ def test_equals_the_plain_loop(seed, most):
     assert not tally.any(), "harvested"
 
 
-def harvested(*args, function=harvest):
+def harvested(env, choice, tally, function=harvest):
     """Return (reward, Σ r(s, a), pair, reward, successor, times) of what was tallied."""
-    batch = Batch.room(args[-1].size)
-    *sums, n = function(*args, batch)
+    batch, sampler = Batch.room(tally.size), env.sampler
+    *sums, n = function(sampler.out_ptr, sampler.reward, sampler.succ, env.mdp.reward, choice, tally, batch)
     return [*sums, *(part[:n] for part in batch)]
+
+
+def test_without_limits_nothing_is_lost():
+    """2**62 less a few visits are still told from 2**62: as integers they are, as floating-point numbers they are not."""
+    env = random_env(2)
+    choice = new_choice(4)
+    choice.pairs[:], choice.weight[:], choice.allowed[:] = np.repeat(env.mdp.pair_ptr[:-1], 2), 0.0, UNLIMITED
+    choice.left[:] = UNLIMITED
+    assert float(UNLIMITED - 1) == float(UNLIMITED)
+    tally, words = np.zeros(env.sampler.succ.size, dtype=np.int64), get_state(streams(0)[0])
+    nobody, state, counted = np.zeros(4, dtype=np.uint64), 0, 0
+    for steps in (1, 1, 3, 200):
+        arguments = choice.weight, False, choice.left, tally, words, nobody, state, steps
+        done, state, over = interact(env.sampler, choice.pairs, *arguments)
+        assert (done, over) == (steps, False)
+        happened = int(tally.sum())
+        times = harvested(env, choice, tally)[-1]
+        assert times.sum() == happened == steps
+        assert not tally.any()
+        counted += steps
+    assert int((UNLIMITED - choice.left).sum()) == counted
 
 
 def test_the_pair_with_nothing_left_is_not_played():
@@ -94,14 +116,15 @@ def test_the_pair_with_nothing_left_is_not_played():
 
 
 def test_only_pairs_that_were_played_are_looked_at():
-    """One with as much left as it began with was not: whatever its tally says, it is left alone."""
+    """One with as much left as it was allowed was not: whatever its tally says, it is left alone."""
     env = random_env(1)
-    pairs, visits = np.repeat(env.mdp.pair_ptr[:-1], 2), np.array([0, 3] * 6)[: env.mdp.n_pairs]
-    left = np.maximum(visits, 1)[pairs]
+    pairs = np.repeat(env.mdp.pair_ptr[:-1], 2)
+    allowed = np.array([1, 3] * 6)[: env.mdp.n_pairs][pairs]
+    left = allowed.copy()
     left[2] -= 1  # state 1, by the first of its two choices
     tally = np.ones(env.sampler.succ.size, dtype=np.int64)
-    table = env.sampler.out_ptr, env.sampler.reward, env.sampler.succ
-    paid, expected, pair, reward, succ, times = harvested(*table, env.mdp.reward, pairs, left, visits, tally)
+    choice = Choice(pairs, np.zeros(4), left, allowed)
+    paid, expected, pair, reward, succ, times = harvested(env, choice, tally)
     i = int(pairs[2])
     part = slice(env.sampler.out_ptr[i], env.sampler.out_ptr[i + 1])
     size = part.stop - part.start
@@ -115,12 +138,10 @@ def test_only_pairs_that_were_played_are_looked_at():
 def test_rewards_of_a_pair_come_sorted():
     """What a learner adds up by hand is sorted by (reward, successor): the same order gives the same bits."""
     env = random_env(3)
-    visits = np.full(env.mdp.n_pairs, 10**6)
-    pairs, left = np.repeat(env.mdp.pair_ptr[:-1], 2), np.full(8, 10**6)
+    pairs, left, allowed = np.repeat(env.mdp.pair_ptr[:-1], 2), np.full(8, 10**6), np.full(8, 10**6)
     tally, words = np.zeros(env.sampler.succ.size, dtype=np.int64), get_state(streams(0)[0])
     interact(env.sampler, pairs, np.zeros(4), False, left, tally, words, np.zeros(4, dtype=np.uint64), 0, 1000)
-    table = env.sampler.out_ptr, env.sampler.reward, env.sampler.succ
-    *_, pair, reward, succ, _ = harvested(*table, env.mdp.reward, pairs, left, visits, tally)
+    *_, pair, reward, succ, _ = harvested(env, Choice(pairs, np.zeros(4), left, allowed), tally)
     rows = list(zip(pair.tolist(), reward.tolist(), succ.tolist(), strict=True))
     assert rows == sorted(rows)
     assert len(rows) > 8
@@ -142,8 +163,7 @@ def test_interpreted_kernels_equal_the_compiled_ones(monkeypatch):
     tally = np.array(results[0][2])
     arrays = env.sampler.out_ptr, env.sampler.reward
     assert add_up(*arrays, env.mdp.reward, pairs, tally) == add_up.py_func(*arrays, env.mdp.reward, pairs, tally)
-    left, visits = np.array(results[0][1]), np.full(env.mdp.n_pairs, 40)
-    table = *arrays, env.sampler.succ, env.mdp.reward, pairs, left, visits
-    one, other = (harvested(*table, tally.copy(), function=f) for f in (harvest, harvest.py_func))
+    choice = Choice(pairs, weight, np.array(results[0][1]), np.full(8, 40))
+    one, other = (harvested(env, choice, tally.copy(), function=f) for f in (harvest, harvest.py_func))
     assert one[:2] == other[:2]
     assert [part.tolist() for part in one[2:]] == [part.tolist() for part in other[2:]]

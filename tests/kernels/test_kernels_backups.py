@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from desk_samples import max_over_box
 
 from spanrl import MDP, BoundedMDP
 from spanrl.kernels.backups import ball_values, box_values, plain_backup
@@ -9,16 +10,6 @@ from spanrl.kernels.order import rank_states
 from spanrl.planning.problem import prepare
 
 ROUNDING = 1e-12
-
-
-def max_over_box(v, low, high):
-    """Fill the best states first: O(S) a pair, obviously right."""
-    p, mass = low.copy(), 1.0 - low.sum()
-    for s in np.argsort(-v, kind="stable"):
-        give = min(high[s] - low[s], max(mass, 0.0))
-        p[s] += give
-        mass -= give
-    return p @ v
 
 
 def max_over_ball(v, centre, radius):

@@ -1,4 +1,4 @@
-"""Compiled kernels: what is made for Python and for other kernels; a cache named by all sources; numba's own setting left as it was."""
+"""Compiled kernels: for Python, for other kernels and for loops; the folder of the cache; numba's own setting left as it was."""
 
 import ast
 import errno
@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 from numba.core import event
 from numba.core.caching import IndexDataCacheFile
@@ -32,16 +33,26 @@ def fresh(monkeypatch, tmp_path):
 def _forget():
     cache.find_cache.cache_clear()
     cache._WARNED.clear()
-    cache.kernel_digest.cache_clear()
+    cache.compiler_digest.cache_clear()
 
 
-def test_any_changed_source_names_another_folder(fresh):
+@pytest.mark.parametrize("name", ["jit.py", "fingerprint.py", "numba_cache.py"])
+def test_another_way_to_compile_has_another_folder(fresh, name):
+    """What was compiled in another way, or is told apart in another, is not for us."""
     before = cache.cache_dir()
     _forget()
     assert cache.cache_dir() == before
-    (fresh / "order.py").write_text((fresh / "order.py").read_text() + "# changed\n")
+    (fresh / name).write_text((fresh / name).read_text() + "# changed\n")
     _forget()
     assert cache.cache_dir() != before
+
+
+def test_a_changed_kernel_stays_in_the_folder(fresh):
+    """It alone is compiled anew: see test_stale_code."""
+    before = cache.cache_dir()
+    (fresh / "order.py").write_text((fresh / "order.py").read_text() + "# changed\n")
+    _forget()
+    assert cache.cache_dir() == before
 
 
 def test_another_numba_has_another_folder(fresh, monkeypatch):
@@ -149,7 +160,7 @@ def test_garbage_waits_while_a_kernel_is_compiled(fresh, before):
 def test_kernels_that_count_no_references_are_handed_no_arrays():
     """An array from a kernel that makes it would never be given back. Who adds a call must see that nothing comes back but numbers."""
     calls, makers = set(), set()
-    for folder in ("kernels", "confidence"):
+    for folder in ("kernels", "confidence", "agents"):
         for path in (Path(cache.__file__).parents[1] / folder).glob("*.py"):
             for function in ast.parse(path.read_text("utf-8")).body:
                 if not isinstance(function, ast.FunctionDef):
@@ -157,7 +168,7 @@ def test_kernels_that_count_no_references_are_handed_no_arrays():
                 kinds = {node.id for node in function.decorator_list if isinstance(node, ast.Name)}
                 if "allocating" in kinds:
                     makers.add(function.name)
-                elif kinds & {"kernel", "part"}:
+                elif kinds & {"kernel", "part", "loop"}:
                     calls |= {
                         node.func.id
                         for node in ast.walk(function)
@@ -165,6 +176,110 @@ def test_kernels_that_count_no_references_are_handed_no_arrays():
                     }
     assert {"rows", "build_slots", "new_list"} <= makers
     assert calls & makers == {"list_successors", "interact", "by_length", "_assign_places"}
+
+
+# --- functions that are handed over, and assertions ------------------------------------------------------------------
+
+
+NUMBER = jit.Signature("NUMBER", "float64", lambda: (1.0,))
+
+
+@jit.passed(NUMBER)
+def _double(x):
+    return 2.0 * x
+
+
+@jit.passed(NUMBER)
+def _square(x):
+    return x * x
+
+
+@jit.loop
+def _twice(function, x):
+    return function(function(x))
+
+
+def test_a_loop_is_compiled_once_for_all_functions(fresh):
+    with event.install_listener("numba:compile", watch := _Watch()):
+        assert _twice(_double, 3.0) == 12.0
+        before = len(watch.collects)
+        assert _twice(_square, 3.0) == 81.0
+    assert len(watch.collects) == before + 1, "the second function alone"
+    assert not any(watch.collects), "garbage waits"
+    assert len(_twice._dispatcher.signatures) == 1
+    with pytest.raises(TypeError):
+        _twice(_double, np.zeros(2))
+
+
+def test_interpreted_loops_call_plain_functions():
+    twice = jit.loop(_twice.py_func)
+    calls = []
+
+    @jit.passed(NUMBER)
+    def noting(x):
+        calls.append(x)
+        return x + 1.0
+
+    with jit.interpreted():
+        assert twice(noting, 3.0) == 5.0
+    assert calls == [3.0, 4.0]
+    assert twice._dispatcher is None
+
+
+def test_a_function_to_hand_over_is_a_kernel_as_well(fresh):
+    """Python and other kernels may call it; there it takes one type of argument alone, here any."""
+    halve = jit.passed(NUMBER)(lambda x: x / 2)
+    outer = jit.kernel(lambda x: 2 * halve(x) + 1)
+    assert halve(3.0) == 1.5
+    assert outer(3) == 4.0
+    with pytest.raises((TypeError, RuntimeError)):
+        halve(np.zeros(2))
+
+
+def test_the_signature_is_made_when_it_is_needed():
+    asked = []
+    signature = jit.Signature("NUMBERS", "int64", lambda: asked.append(1) or (1, 2.0))
+    jit.passed(signature)(lambda i, x: i)
+    assert not asked
+    assert str(signature.numba) == "(int64, float64) -> int64"
+    assert signature.numba is signature.numba
+    assert asked == [1]
+
+
+def _instructions(kernel):
+    """Return what the body of a kernel does, in LLVM's words after optimization: the first function there is, without names."""
+    (text,) = kernel._dispatcher.inspect_llvm().values()
+    body = text[text.index("\ndefine ") :]
+    lines = [line for line in body[: body.index("\n}")].splitlines()[2:] if line.startswith(" ")]
+    return [line.split("=")[-1].split()[0] for line in lines]
+
+
+def test_checks_run_where_kernels_are_interpreted_and_are_nothing_in_compiled_code(fresh):
+    seen = []
+
+    @jit.check
+    def is_positive(x, what, _):
+        seen.append({"x": x})  # none of which numba could compile
+        assert x > 0, f"{what!r} must be positive"
+
+    bare = jit.kernel(lambda x: x + 1.0)
+
+    def with_it(x):
+        is_positive(x, 3, None)
+        return x + 1.0
+
+    with_check = jit.kernel(with_it)
+    assert with_check(-1.0) == 0.0
+    assert not seen
+    with jit.interpreted():
+        assert with_check(1.0) == 2.0
+        with pytest.raises(AssertionError, match="must be positive"):
+            with_check(-1.0)
+    assert len(seen) == 2
+    with pytest.raises(AssertionError, match="must be positive"):
+        is_positive(-1.0, "it", None)
+    assert bare(-1.0) == 0.0
+    assert _instructions(with_check) == _instructions(bare)
 
 
 # --- a cache that is full, closed or damaged ------------------------------------------------------------------------
@@ -198,6 +313,43 @@ def test_a_damaged_file_is_compiled_anew_and_replaced(fresh, ending, damage):
     third = jit.kernel(_increment)
     assert third(3) == 4
     assert third._dispatcher.stats.cache_hits, "it was repaired"
+
+
+def _scaled_by(k):
+    return jit.kernel(lambda x: k * x)
+
+
+def test_an_index_without_its_code_finds_no_other(fresh, monkeypatch):
+    """The index is written first: whoever is ended in between leaves a new one beside the code that was there."""
+    assert _scaled_by(2.0)(4.0) == 8.0
+    with monkeypatch.context() as ended:
+        ended.setattr(IndexDataCacheFile, "_save_data", lambda *_: None)
+        assert _scaled_by(3.0)(4.0) == 12.0
+    again = _scaled_by(3.0)
+    assert again(4.0) == 12.0
+    assert not again._dispatcher.stats.cache_hits
+    third = _scaled_by(3.0)
+    assert third(4.0) == 12.0
+    assert third._dispatcher.stats.cache_hits
+
+
+def test_code_under_the_name_of_another_is_not_taken(fresh):
+    """Two processes that compile a kernel for two types at the same time may choose the same name."""
+    first = jit.kernel(_increment)
+    assert (first(3), first(0.5)) == (4, 1.5)
+    one, other = sorted(cache.cache_dir().rglob("*._increment-*.nbc"))
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+    again = jit.kernel(_increment)
+    assert (again(3), again(0.5)) == (4, 1.5)
+    assert not again._dispatcher.stats.cache_hits
+
+
+def test_a_kernel_that_is_now_handed_over_is_compiled_anew(fresh):
+    """What was compiled before has no wrapper for C."""
+    assert jit.kernel(_double.py_func)(3.0) == 6.0
+    assert jit.loop(_twice.py_func)(jit.passed(NUMBER)(_double.py_func), 3.0) == 12.0
 
 
 def test_a_folder_in_place_of_an_index_costs_the_cache_alone(fresh):

@@ -165,15 +165,15 @@ class StepLearner:
     def get_state(self) -> dict[str, Any]:
         """Return all that the learner knows, as numbers and arrays; its generator is not part of it. Not between act and observe."""
         assert self._pair < 0
-        return {"t": self.t, "values": self.memory.values.copy(), "visits": self.memory.visits.copy()}
+        memory = self.memory
+        words = {} if is_compilable(self.rng) else {"words": memory.words.copy()}  # otherwise they are the generator's
+        return {"t": self.t, "values": memory.values.copy(), "visits": memory.visits.copy(), **words}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Resume where another learner of the same agent and problem was; a state that cannot be one raises a RunFileError."""
         given = StateReader(state)
         self.t = given.integer("t")
         self.memory.values[:] = given.array("values", np.float64, self.memory.values.shape)
-        self.memory.visits[:] = given.array(
-            "visits", np.int64, self.memory.visits.shape, 0, max(self.t, self.info.n_pairs - 1)
-        )
-        if is_compilable(self.rng):
-            self.memory.words[:] = get_state(self.rng)
+        self.memory.visits[:] = given.array("visits", np.int64, self.memory.visits.shape)
+        words = get_state(self.rng) if is_compilable(self.rng) else given.array("words", np.uint64, (4,))
+        self.memory.words[:] = words

@@ -27,9 +27,10 @@ _MANY = 10**5
 @passed(LIMIT)
 def limit_by_share(known, settings, pairs, allowed):
     """Allow max(1, ⌊max(1, N)/√t⌋) visits."""
-    n, share = known.seen.n, 1.0 / np.sqrt(known.t)
+    n, root = known.seen.n, np.sqrt(known.t)
     for k in range(pairs.size):
-        allowed[k] = max(1, int(share * max(1, n[pairs[k]])))
+        # Not times 1/√t: where √t divides N, the rounding of that may cost a visit.
+        allowed[k] = max(1, int(max(1, n[pairs[k]]) / root))
     return UNLIMITED
 
 

@@ -102,13 +102,14 @@ def _first_box_sweep(
             mass, rest = slack[i], rests[i]
             full = min(np.floor(mass / rest), n_open - 1.0) if mass > 0.0 and rest < 1.0 else 0.0
             stop[i], part[i] = w.size + 1 + np.int64(full), mass - full * rest
-    n = 0
+    n, ties = 0, 0
     for i in range(q.size):
         k = np.uint64(stop[i])
         q[i] = reward[i] + (q[i] + rests[i] * prefix[k] + part[i] * keys[k])
         todo[n] = i
         n += peak[i] >= keys[k]
-    return n
+        ties += peak[i] == keys[k]
+    return n, ties
 
 
 @kernel
@@ -116,9 +117,9 @@ def _box_sweep(succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, st
     """Set q(i) = r(i) + max{pᵀv : p in box i} of ``pairs``, at the values that the states are ranked by, if unlisted states take the slack.
 
     Most often it is spent on these before a listed successor has its turn: the best one, of value ``peak``, is then worth less than the
-    last state that is given any. The other pairs are written to ``todo``; returns how many.
+    last state that is given any. The other pairs are written to ``todo``; returns how many, and how many of them are worth the same.
     """
-    n, one = 0, np.uint64(1)
+    n, ties, one = 0, 0, np.uint64(1)
     for pair in pairs:
         i = np.uint64(pair)
         j, end, total, best = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one]), 0.0, -np.inf
@@ -132,7 +133,8 @@ def _box_sweep(succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, st
         todo[n] = pair
         peak[i] = best
         n += best >= keys[k]
-    return n
+        ties += best == keys[k]
+    return n, ties
 
 
 @kernel
@@ -176,16 +178,19 @@ def _sweep(m, flagged, reward, ws, ranked, rows, v, progress, u, best):
     if m.kind == BOX:
         if progress[2] == 0.0:
             rows.narrow[:] = _UNKNOWN
-            n = _first_box_sweep(
+            n, ties = _first_box_sweep(
                 m.succ_ptr, m.succ, m.low, m.rest, reward, pairs, ranked.keys, ranked.prefix, ws.w, rows.slack, rows.stop,
                 rows.part, rows.peak, flagged, ranked.n_open[0], ws.todo, ws.q,
             )  # fmt: skip
         else:
-            n = _box_sweep(
+            n, ties = _box_sweep(
                 m.succ_ptr, m.succ, m.low, m.rest, reward, pairs, ranked.keys, ranked.prefix, ws.w, rows.stop, rows.part,
                 rows.peak, ws.todo, ws.q,
             )  # fmt: skip
-        n = keep_due(ws.todo, n, rows.peak, ranked.keys, rows.stop, rows.narrow, m.room, m.succ_ptr, m.rest, rows.slack)
+        if ties > 0:
+            n = keep_due(
+                ws.todo, n, rows.peak, ranked.keys, rows.stop, rows.narrow, m.room, m.succ_ptr, m.rest, rows.slack
+            )
         if flagged.size == 0:
             sorted_box_values(m, reward, 1.0, ws, ws.todo[:n], ws.q)
         else:

@@ -86,17 +86,11 @@ class Passed(Kernel):
     def __init__(self, function: Callable[..., Any], signature: Signature, *, allocates: bool) -> None:
         """Keep ``function``; nothing is compiled yet."""
         super().__init__(function, allocates=allocates)
-        self.signature = signature
+        self.signature, self._address = signature, 0
 
-    def value(self) -> Any:
-        """Return what numba takes as a value of :meth:`numba_type`."""
-        with _LOCK, _uncollected():
-            if self._dispatcher is None:
-                dispatcher = _decorated(self.py_func, allocates=self._allocates, inner=False, passed=True)
-                dispatcher.compile(self.signature.numba.args)
-                dispatcher.disable_compile()
-                self._dispatcher = dispatcher
-        return self._dispatcher
+    def __wrapper_address__(self) -> int:
+        """Return the address by which compiled code calls it: numba asks a value of a function type for it."""
+        return self._address or self._compiled()
 
     def numba_type(self) -> Any:
         """Return the type of all functions with this signature."""
@@ -104,21 +98,39 @@ class Passed(Kernel):
 
         return types.FunctionType(self.signature.numba)
 
+    def _compiled(self) -> int:
+        with _LOCK, _uncollected():
+            if not self._address:
+                signature = self.signature.numba
+                dispatcher = _decorated(self.py_func, allocates=self._allocates, inner=False, passed=True)
+                dispatcher.compile(signature.args)
+                dispatcher.disable_compile()
+                made = dispatcher.get_compile_result(signature)
+                self._dispatcher = dispatcher
+                self._address = made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
+        return self._address
+
     def _first_call(self, *args: Any) -> Any:
-        return self.value()(*args)
+        self._compiled()
+        return self._dispatcher(*args)
 
 
 class Loop(Kernel):
-    """A kernel that is handed :class:`Passed` functions. It is compiled once, whichever they are."""
+    """A kernel that is handed :class:`Passed` functions. It is compiled once, whichever they are.
+
+    There is one signature, so its entry is called directly: to find out the types of all tuples in every call would cost more than a
+    small plan. Arguments of other types are refused there.
+    """
+
+    _entry: Any = None
 
     def __call__(self, *args: Any) -> Any:
         """Call the compiled function."""
         if getattr(_HERE, "interpreted", False):
             return self.py_func(*args)
-        values = [arg.value() if isinstance(arg, Passed) else arg for arg in args]
-        if self._dispatcher is None:
+        if self._entry is None:
             self._compile(args)
-        return self._dispatcher(*values)
+        return self._entry(*args)
 
     def _compile(self, args: tuple[Any, ...]) -> None:
         from numba import typeof
@@ -126,9 +138,10 @@ class Loop(Kernel):
         with _LOCK, _uncollected():
             if self._dispatcher is None:
                 dispatcher = self._decorated(inner=False)
-                dispatcher.compile(tuple(arg.numba_type() if isinstance(arg, Passed) else typeof(arg) for arg in args))
+                kinds = tuple(arg.numba_type() if isinstance(arg, Passed) else typeof(arg) for arg in args)
+                dispatcher.compile(kinds)
                 dispatcher.disable_compile()
-                self._dispatcher = dispatcher
+                self._dispatcher, self._entry = dispatcher, dispatcher.overloads[kinds].entry_point
 
 
 class Check(Kernel):
@@ -271,7 +284,7 @@ def _decorated(function: Callable[..., Any], *, allocates: bool, inner: bool, pa
     config: Any = numba.config
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder / INNER if inner else folder)
     try:
-        dispatcher._cache = KernelCache(function)  # as numba's option cache=True does, with its own kind
+        dispatcher._cache = KernelCache(function, options)  # as numba's option cache=True does, with its own kind
     except OSError as error:
         warn_unusable(error.strerror or str(error))
     finally:

@@ -23,7 +23,20 @@ _SEAL = hashlib.sha256().digest_size
 
 
 class _SealedFiles(IndexDataCacheFile):
-    """Index and data files, each with its digest at the end, which unpickling does not look at."""
+    """Index and data files, each with its digest at the end, which unpickling does not look at.
+
+    Code is kept with what it is the code of. numba writes the index first, so a process that is ended before it has written the code
+    leaves a new index beside old code; and two processes may choose the same name for the code of two signatures.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep code."""
+        super().save(key, (self._source_stamp, key, data))
+
+    def load(self, key: Any) -> Any:
+        """Return the code that was kept; None where there is none, or that of something else."""
+        stamp, kept, data = super().load(key) or (None, None, None)
+        return data if stamp == self._source_stamp and kept == key else None
 
     def _dump(self, obj: Any) -> bytes:
         data: bytes = super()._dump(obj)
@@ -58,12 +71,13 @@ class _InOurFolder(CompileResultCacheImpl):
 
 
 def _layouts(kind: Any) -> Iterator[tuple[str, ...]]:
-    """Yield the fields of every named tuple within a type or a signature."""
-    if isinstance(kind, types.NamedTuple):
-        yield (kind.instance_class.__name__, *kind.instance_class._fields)
-    inner = getattr(kind, "args", ()) or getattr(kind, "types", ()) or (getattr(kind, "signature", None),)
-    for one in inner:
-        if one is not None and one is not kind:
+    """Yield the fields of every named tuple among types, or within one, or within the signature of a function."""
+    if isinstance(kind, (types.NamedTuple, types.NamedUniTuple)):
+        yield (kind.instance_class.__name__, *kind.fields)
+    within = kind if isinstance(kind, tuple) else (*getattr(kind, "types", ()), *getattr(kind, "args", ()))
+    alone = (getattr(kind, name, None) for name in ("signature", "return_type", "dtype", "type"))
+    for one in (*within, *(part for part in alone if part is not None)):
+        if one is not kind:
             yield from _layouts(one)
 
 
@@ -72,13 +86,13 @@ class KernelCache(FunctionCache):
 
     _impl_class = _InOurFolder
 
-    def __init__(self, function: Any) -> None:
-        """Find the files of ``function``; raise an OSError where the folder cannot be used."""
+    def __init__(self, function: Any, options: dict[str, Any]) -> None:
+        """Find the files of ``function``, compiled with ``options``; raise an OSError where the folder cannot be used."""
         try:
             super().__init__(function)
         except RuntimeError as error:  # numba's word for it
             raise OSError(str(error)) from None
-        self._cache_file = _SealedFiles(self._cache_path, self._impl.filename_base, fingerprint(function))
+        self._cache_file = _SealedFiles(self._cache_path, self._impl.filename_base, fingerprint(function, options))
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         """Add the fields of all tuples among the arguments, whose types name their class alone."""
