@@ -53,7 +53,7 @@ class Memory(NamedTuple):
     settings: Any  # float64 [n]     its options
     pair_ptr: Any  # int64 [S+1]     the pairs of state s are pair_ptr[s]:pair_ptr[s+1]
     values: Any  # float64 [n]
-    visits: Any  # int64 [n]         0..t, or the number of a pair or state
+    visits: Any  # int64 [n]
     words: Any  # uint64 [4]         its random state (:mod:`spanrl.kernels.variates`)
 
 
