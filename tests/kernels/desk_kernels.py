@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from desk_samples import read_only
 
 from spanrl.kernels import choosing, extended
 from spanrl.kernels.backups import sorted_box_values
@@ -28,25 +27,26 @@ def rank(desk: Desk, v: np.ndarray) -> None:
 def sweep(desk: Desk, v: np.ndarray) -> None:
     """Sweep over all pairs that can be best at v, at which the states must be ranked."""
     extended._sweep(
-        desk.m, desk.sets.flagged, desk.reward, desk.ws, desk.ranked, desk.rows, v, desk.progress, desk.u, desk.best
-    )
+        desk.m, desk.sets.flagged, desk.exact, desk.reward, desk.ws, desk.ranked, desk.rows, v, desk.progress, desk.u,
+        desk.best,
+    )  # fmt: skip
 
 
 def first_box_sweep(desk: Desk, q: np.ndarray) -> None:
     m, ws, rows, ranked = desk.m, desk.ws, desk.rows, desk.ranked
     rows.narrow[:] = 2
-    n, _ = extended._first_box_sweep(
+    n = extended._first_box_sweep(
         m.succ_ptr, m.succ, m.low, m.rest, desk.reward, ws.pairs, ranked.keys, ranked.prefix, ws.w, rows.slack, rows.stop,
-        rows.part, rows.peak, desk.sets.flagged, ranked.n_open[0], ws.todo, q,
+        rows.part, rows.peak, desk.sets.flagged, ranked.n_open[0], desk.exact, ws.todo, q,
     )  # fmt: skip
     _walk_what_is_due(desk, n, q)
 
 
 def box_sweep(desk: Desk, pairs: np.ndarray, q: np.ndarray) -> None:
     m, ws, rows, ranked = desk.m, desk.ws, desk.rows, desk.ranked
-    n, _ = extended._box_sweep(
+    n = extended._box_sweep(
         m.succ_ptr, m.succ, m.low, m.rest, desk.reward, pairs, ranked.keys, ranked.prefix, ws.w, rows.stop, rows.part,
-        rows.peak, ws.todo, q,
+        rows.peak, desk.exact, ws.todo, q,
     )  # fmt: skip
     _walk_what_is_due(desk, n, q)
 
@@ -59,7 +59,7 @@ def _walk_what_is_due(desk: Desk, n: int, q: np.ndarray) -> None:
     if desk.sets.flagged.size:
         extended.walk_with_flags(m, desk.sets.flagged, desk.reward, 1.0, ws, ranked, ws.todo[:n], q)
     else:
-        sorted_box_values(m, read_only(desk.reward), 1.0, ws, ws.todo[:n], q)
+        sorted_box_values(m, desk.reward, 1.0, ws, ws.todo[:n], q)
 
 
 def freeze_pairs(desk: Desk, pairs: np.ndarray, afresh: bool) -> int:

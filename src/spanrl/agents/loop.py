@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanrl.confidence.estimate import Known, check_sets
+from spanrl.confidence.estimate import Known, check_rooms, check_sets
 from spanrl.kernels.choosing import choose
 from spanrl.kernels.clock import COUNTS, SAMPLING, SETS, SORTING, SWEEPS, now
 from spanrl.kernels.counting import add_batch, note_changes
@@ -68,6 +68,7 @@ def _plan(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, wo
     if desk.progress[0] == 0.0:
         fill(known, problem.settings, problem.kept, sets)
         check_sets(desk.m.kind, problem.n_states, sets)
+        check_rooms(desk.m.kind, not desk.exact, sets)
         if problem.r_min != 0.0:  # values count from r_min: their digits are not spent on an offset
             for i in range(desk.shifted.size):
                 desk.shifted[i] = sets.r_high[i] - problem.r_min

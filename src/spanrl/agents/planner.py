@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from spanrl.agents.episodes import LIMIT, TOLERANCE, EpisodeRule
 from spanrl.agents.loop import Problem, Stage, plan_once, play
 from spanrl.confidence.estimate import FILL, Estimate, Known, new_numbers, read_only
-from spanrl.errors import NotConvergedError
+from spanrl.errors import NotConvergedError, OptionError
 from spanrl.kernels.counting import add_batch, note_changes
 from spanrl.kernels.desk import Choice, Desk, Goal, new_choice, new_ranking, new_rows
 from spanrl.kernels.extended import CONVERGED, TOO_WIDE, start_planning
 from spanrl.kernels.frozen import by_length, new_frozen
 from spanrl.kernels.jit import Passed, check_part
-from spanrl.kernels.layout import BALL, PLAIN, Arrays, new_workspace
+from spanrl.kernels.layout import BALL, BOX, PLAIN, Arrays, new_workspace
 from spanrl.models.counts import Batch, Counts, Seen
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
@@ -72,6 +72,8 @@ class Planner:
     def __init__(self, info: ProblemInfo, estimate: Estimate, episodes: EpisodeRule, tolerance: Passed) -> None:
         """Allocate for a problem; what depends on the number of successors comes with the first plan."""
         S, k = info.n_states, info.n_pairs
+        if getattr(estimate, "geometry", None) not in (PLAIN, BOX, BALL):
+            raise OptionError(f"Rules: the geometry of {type(estimate).__name__} must be PLAIN, BOX or BALL.")
         self.info, self.estimate, self.bias = info, estimate, np.zeros(S)
         self.clock = np.zeros(5)
         parts = (estimate.fill, FILL), (episodes.limit, LIMIT), (tolerance, TOLERANCE)
@@ -175,7 +177,8 @@ class Planner:
             listed = 0 if estimate.geometry == PLAIN else room  # rows of plain models are not sorted
             one, other = (new_ranking(new_workspace(S, k, listed), estimate.closes_states) for _ in range(2))
             self._desk = Desk(
-                model, sets, estimate.owns_rows, np.arange(k), np.array([k]), read_only(shifted), shifted, self._least, one[0], other[0],
+                model, sets, estimate.owns_rows, not estimate.roomy, np.arange(k), np.array([k]), read_only(shifted), shifted,
+                self._least, one[0], other[0],
                 one[1], other[1], self._rows, new_frozen(S, room), self.bias, self._u, self._best, self._all,
                 self._progress, self.clock, np.zeros(2, dtype=np.int64),
             )  # fmt: skip

@@ -145,8 +145,13 @@ class StepLearner:
         s = checked_state("act: the state", state, self.info, self.t)
         if self._pair >= 0:
             raise OptionError(f"act: step {self.t + 1} has no reward yet. Call observe(reward, next_state) first.")
-        self._pair = int(self.rules.decide(self.memory, s))
-        return int(self.info.action[self._pair])
+        pair, ptr = int(self.rules.decide(self.memory, s)), self.info.pair_ptr
+        if not ptr[s] <= pair < ptr[s + 1]:
+            raise OptionError(
+                f"act: decide must return a pair of state {s}, in {ptr[s]}..{ptr[s + 1] - 1}; got {pair}."
+            )
+        self._pair = pair
+        return int(self.info.action[pair])
 
     def observe(self, reward: float, next_state: int) -> None:
         """Take the reward and the next state that the last action brought."""

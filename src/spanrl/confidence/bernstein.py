@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.confidence.estimate import FILL, Estimate
-from spanrl.kernels.jit import kernel, part, passed
+from spanrl.kernels.jit import kernel, passed
 from spanrl.kernels.layout import BOX
 from spanrl.models.counts import Counts
 from spanrl.models.info import ProblemInfo
@@ -58,7 +58,7 @@ def _keep(n, r_sq, succ_ptr, times, changed, r_error, inverse, p_hat, p_error, p
         r_error[i] = np.sqrt(r_sq[i] / max(N - 1, 1) / N) if N > 1 else 0.0
 
 
-@part
+@kernel
 def _fill_rewards(n, mean, error, inverse, root, linear, r_min, r_max, low, high):
     """Write the reward intervals, capped at [r_min, r_max]."""
     size = r_max - r_min
@@ -70,7 +70,7 @@ def _fill_rewards(n, mean, error, inverse, root, linear, r_min, r_max, low, high
         low[i] = end if n[i] > 0 else r_min
 
 
-@part
+@kernel
 def _fill_probabilities(n, listed, p_hat, error, p_inverse, inverse, root, linear, low, room, rest):
     """Write the ends of listed successors, and the interval [0, rest] that those never seen share."""
     for j in range(listed):
@@ -113,6 +113,8 @@ class BernsteinBox(Estimate):
     fill: ClassVar = fill_bernstein
     varies_delta: ClassVar = True
     geometry: ClassVar = BOX
+    rewrites: ClassVar = True
+    roomy: ClassVar = True  # radii are larger where something was seen
     n_kept: ClassVar = (2, 3)
 
     def settings(self, info: ProblemInfo) -> NDArray[np.float64]:

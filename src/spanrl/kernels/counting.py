@@ -93,8 +93,9 @@ def _make_gaps(at, listed, succ, times, moved):
         for j in range(end - 1, at[k] - 1, -1):
             times[j + shift] = times[j]
         for row in range(moved.shape[0]):
+            line = moved[row]
             for j in range(end - 1, at[k] - 1, -1):
-                moved[row, j + shift] = moved[row, j]
+                line[j + shift] = line[j]
         end = at[k]
 
 

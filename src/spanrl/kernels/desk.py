@@ -67,6 +67,7 @@ class Desk(NamedTuple):
     m: Any  # the set, as :class:`spanrl.kernels.layout.Arrays`; its arrays are read-only views
     sets: Any  # the same, to be written, as :class:`Sets`
     owned: bool  # whether the estimate writes the rows, too
+    exact: bool  # whether listed successors may have less room than unlisted ones, so that ties must be looked at
     changed: Any  # int64 [n_pairs]   begins with the pairs visited since the last plan
     n_changed: Any  # int64 [1]
     reward: (

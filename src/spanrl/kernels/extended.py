@@ -73,7 +73,24 @@ def keep_due(todo, n, value, keys, stop, narrow, rooms, succ_ptr, rests, slack):
 
 @kernel
 def _first_box_sweep(
-    succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, slack, stop, part, peak, flagged, n_open, todo, q
+    succ_ptr,
+    listed,
+    lows,
+    rests,
+    reward,
+    pairs,
+    keys,
+    prefix,
+    w,
+    slack,
+    stop,
+    part,
+    peak,
+    flagged,
+    n_open,
+    exact,
+    todo,
+    q,
 ):
     """Close all boxes, and do what :func:`_box_sweep` does: both walk the rows, so they do it together.
 
@@ -102,24 +119,29 @@ def _first_box_sweep(
             mass, rest = slack[i], rests[i]
             full = min(np.floor(mass / rest), n_open - 1.0) if mass > 0.0 and rest < 1.0 else 0.0
             stop[i], part[i] = w.size + 1 + np.int64(full), mass - full * rest
-    n, ties = 0, 0
+    n = 0
     for i in range(q.size):
         k = np.uint64(stop[i])
         q[i] = reward[i] + (q[i] + rests[i] * prefix[k] + part[i] * keys[k])
         todo[n] = i
-        n += peak[i] >= keys[k]
-        ties += peak[i] == keys[k]
-    return n, ties
+        n += peak[i] > keys[k]
+    if exact:  # with those that are worth the same: a second loop, which spares the first a comparison
+        n = 0
+        for i in range(q.size):
+            todo[n] = i
+            n += peak[i] >= keys[np.uint64(stop[i])]
+    return n
 
 
 @kernel
-def _box_sweep(succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, stop, part, peak, todo, q):
+def _box_sweep(succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, stop, part, peak, exact, todo, q):
     """Set q(i) = r(i) + max{pᵀv : p in box i} of ``pairs``, at the values that the states are ranked by, if unlisted states take the slack.
 
     Most often it is spent on these before a listed successor has its turn: the best one, of value ``peak``, is then worth less than the
-    last state that is given any. The other pairs are written to ``todo``; returns how many, and how many of them are worth the same.
+    last state that is given any. The other pairs are written to ``todo``; returns how many. If ``exact``, those
+    that are worth the same are among them.
     """
-    n, ties, one = 0, 0, np.uint64(1)
+    n, one = 0, np.uint64(1)
     for pair in pairs:
         i = np.uint64(pair)
         j, end, total, best = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one]), 0.0, -np.inf
@@ -132,9 +154,8 @@ def _box_sweep(succ_ptr, listed, lows, rests, reward, pairs, keys, prefix, w, st
         q[i] = reward[i] + (total + rests[i] * prefix[k] + part[i] * keys[k])
         todo[n] = pair
         peak[i] = best
-        n += best >= keys[k]
-        ties += best == keys[k]
-    return n, ties
+        n += (best > keys[k]) | (exact & (best == keys[k]))
+    return n
 
 
 @kernel
@@ -170,7 +191,7 @@ def walk_with_flags(m, flagged, reward, sign, ws, ranked, todo, q):
 
 
 @kernel
-def _sweep(m, flagged, reward, ws, ranked, rows, v, progress, u, best):
+def _sweep(m, flagged, exact, reward, ws, ranked, rows, v, progress, u, best):
     """Set u = Lv, and ``best`` to pairs that attain it. Pairs that cannot be best are left out; ``rows.live`` begins with the others."""
     n_live = _remaining(rows.lead, rows.live, ws.pairs, progress[6])
     progress[8] = n_live
@@ -178,16 +199,16 @@ def _sweep(m, flagged, reward, ws, ranked, rows, v, progress, u, best):
     if m.kind == BOX:
         if progress[2] == 0.0:
             rows.narrow[:] = _UNKNOWN
-            n, ties = _first_box_sweep(
+            n = _first_box_sweep(
                 m.succ_ptr, m.succ, m.low, m.rest, reward, pairs, ranked.keys, ranked.prefix, ws.w, rows.slack, rows.stop,
-                rows.part, rows.peak, flagged, ranked.n_open[0], ws.todo, ws.q,
+                rows.part, rows.peak, flagged, ranked.n_open[0], exact, ws.todo, ws.q,
             )  # fmt: skip
         else:
-            n, ties = _box_sweep(
+            n = _box_sweep(
                 m.succ_ptr, m.succ, m.low, m.rest, reward, pairs, ranked.keys, ranked.prefix, ws.w, rows.stop, rows.part,
-                rows.peak, ws.todo, ws.q,
+                rows.peak, exact, ws.todo, ws.q,
             )  # fmt: skip
-        if ties > 0:
+        if exact:
             n = keep_due(
                 ws.todo, n, rows.peak, ranked.keys, rows.stop, rows.narrow, m.room, m.succ_ptr, m.rest, rows.slack
             )
@@ -335,7 +356,7 @@ def improve(desk, goal, tol):
             if closed.size > 0:
                 rank_open(closed, ws, ranked)
         desk.clock[SORTING] += now(desk.moment) - begun
-        _sweep(m, flagged, reward, ws, ranked, rows, v, progress, u, best)
+        _sweep(m, flagged, desk.exact, reward, ws, ranked, rows, v, progress, u, best)
         clip(u, c)
         lo, hi = bracket(v, u)
         progress[0] += 1.0
