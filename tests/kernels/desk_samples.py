@@ -144,7 +144,8 @@ def _desk(kind: int, pair_ptr: np.ndarray, sets: Sets, owned: bool, n_frozen: in
     model = Arrays(kind, *map(read_only, parts))
     one, other = (new_ranking(new_workspace(S, k, n), sets.closed.size > 0) for _ in range(2))
     desk = Desk(
-        model, sets, owned, True, np.arange(k), np.array([k]), read_only(sets.r_high), sets.r_high, read_only(np.zeros(k)), one[0], other[0],
+        model, sets, owned, True, np.arange(k), np.array([k]), read_only(sets.r_high), sets.r_high,
+        read_only(np.zeros(k)), one[0], other[0],
         one[1], other[1], rows, new_frozen(S, n_frozen or n), np.zeros(S), np.empty(S), np.empty(S, dtype=np.int64),
         np.arange(k), np.zeros(9), np.zeros(5), np.zeros(2, dtype=np.int64),
     )  # fmt: skip
