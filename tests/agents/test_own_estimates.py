@@ -13,11 +13,12 @@ from loop_samples import Kept, assert_is_by_hand, both, curves, known, new_sessi
 from planner_samples import assert_certified, assert_is_the_rule, at, new_planner
 
 from experience import empirical_mdp
-from spanrl import MDP, BoundedMDP, Env, ProblemInfo, learn, solve, span_bellman, streams
+from spanrl import MDP, BoundedMDP, Env, ProblemInfo, check_agent, learn, solve, span_bellman, streams
+from spanrl.agents.episodes import TOLERANCE
 from spanrl.agents.learner import Learner, Rules
 from spanrl.confidence.bernstein import BernsteinBox, fill_bernstein
 from spanrl.confidence.estimate import FILL, Estimate, check_sets
-from spanrl.errors import OptionError
+from spanrl.errors import InputError, NotConvergedError, OptionError
 from spanrl.kernels.jit import interpreted, part, passed
 from spanrl.kernels.layout import BALL, BOX, PLAIN
 from spanrl.learning import session as module
@@ -534,3 +535,66 @@ class TestBrokenContracts:
             return
         with pytest.raises(AssertionError, match=words):
             check_sets(geometry, 3, sound._replace(**changes))
+
+
+@dataclass(frozen=True)
+class Promising(Estimate):
+    """Odd boxes that promise what they do not keep."""
+
+    fill: ClassVar = fill_changed
+    geometry: ClassVar = BOX
+    roomy: ClassVar = True
+
+
+@dataclass(frozen=True)
+class Planning:
+    """An agent with this estimate."""
+
+    estimate: Any
+    tolerance: Any = None
+
+    def start(self, info: ProblemInfo, rng: Any) -> Learner:
+        rules = Rules(self.estimate) if self.tolerance is None else Rules(self.estimate, tolerance=self.tolerance)
+        return Learner(rules, info, rng)
+
+
+class TestMistakesAreTold:
+    def test_a_promise_that_is_not_kept(self):
+        with pytest.raises(
+            InputError, match="the sets of Promising break the contract: roomy: a listed successor has less"
+        ):
+            check_agent(Planning(Promising()))
+
+    def test_a_part_that_is_not_compiled(self):
+        class Plain(BernsteinBox):
+            fill = staticmethod(lambda known, settings, kept, sets: None)
+
+        with pytest.raises(
+            OptionError, match=r"must be a compiled function of the signature FILL\. Write @passed\(FILL\)"
+        ):
+            Planning(Plain()).start(ProblemInfo(2, 2), streams(0)[1])
+
+    def test_a_part_of_another_signature(self):
+        with pytest.raises(
+            OptionError, match=r"'fill_bernstein' must be a compiled function of the signature TOLERANCE"
+        ):
+            Planning(BernsteinBox(), fill_bernstein).start(ProblemInfo(2, 2), streams(0)[1])
+
+    def test_an_unknown_geometry(self):
+        class Odd(BernsteinBox):
+            geometry = 7
+
+        with pytest.raises(OptionError, match=r"the geometry of Odd must be PLAIN, BOX or BALL"):
+            Planning(Odd()).start(ProblemInfo(2, 2), streams(0)[1])
+
+    @pytest.mark.parametrize("watched", [False, True])
+    def test_a_tolerance_of_nothing(self, watched):
+        agent = Kept(Planning(BernsteinBox(), nothing), watched=watched)
+        with pytest.raises(NotConvergedError, match="A tolerance must be > 0"):
+            learn(random_env(1), agent, horizon=100, seed=0)
+
+
+@passed(TOLERANCE)
+def nothing(known):
+    """Ask for the impossible."""
+    return 0.0

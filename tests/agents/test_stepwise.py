@@ -296,6 +296,13 @@ class TestRefusals:
         ):
             learner.act(0)
 
+    @pytest.mark.parametrize("pair", [-1, 2, 99])
+    def test_a_pair_of_another_state(self, pair):
+        learner = Curious().start(self.INFO, 0)
+        learner.rules = replace(learner.rules, decide=lambda memory, state: pair)
+        with pytest.raises(OptionError, match=rf"decide must return a pair of state 0, in 0\.\.\d; got {pair}"):
+            learner.act(0)
+
     def test_observe_first(self):
         learner = Curious().start(self.INFO, 0)
         with pytest.raises(

@@ -27,6 +27,7 @@ from spanrl.agents.ucrl import UCRL
 from spanrl.envs.env import BERNOULLI, FIXED, Env
 from spanrl.envs.registry import list_envs, make
 from spanrl.errors import InputError, OptionError, SpanrlError
+from spanrl.kernels.jit import interpreted
 from spanrl.learning.learn import learn
 from spanrl.models.checks import SUM_TOL
 from spanrl.models.info import ProblemInfo
@@ -40,7 +41,7 @@ _LEVEL = 1e-6
 _ROUNDING = 1e-12
 _EXPECTED = 5.0
 _DRAWS, _FEWEST = 6_000, 16
-_STEPS = 400
+_STEPS, _INTERPRETED = 400, 60
 _SEED = 0
 
 
@@ -81,6 +82,8 @@ def check_agent(agent: Agent | str) -> None:
       problem with ragged action sets and rewards in [−1, 2], and in one of a single pair; equal generators give equal decisions, also
       where two learners of one agent take turns; the global random states of numpy and of Python stay untouched.
     * *Learning*: :func:`spanrl.learn` collects what the same steps by hand collect.
+    * *Estimates*: what a learner of ours plans on is a closed set, as :class:`spanrl.kernels.desk.Sets` asks; 60 steps are played
+      interpreted to see it.
     * Learners of ours also refuse ``observe`` before ``act``, and ``act`` twice.
 
     >>> check_agent("scal[span_bound=2]")
@@ -101,6 +104,7 @@ def check_agent(agent: Agent | str) -> None:
         with _random_states_kept(who):
             _check_decisions(who, chosen, env)
         _check_learning(who, chosen, env)
+        _check_estimate(who, chosen, env)
     changed = [name for name in comparable if not _equal(getattr(chosen, name), before[name])]
     broken = f"the fields {changed} changed while its learners ran; keep what changes in the learner"
     _require(not changed, who, broken)
@@ -323,6 +327,20 @@ def _check_decisions(who: str, agent: Agent, env: Env) -> None:
         same = before == one == other
         broken = f"learners with equal generators must decide alike; they differ at step {t}. Draw from rng alone, share nothing"
         _require(same, who, broken)
+
+
+def _check_estimate(who: str, agent: Agent, env: Env) -> None:
+    """Play some steps of a learner of ours interpreted, where kernels assert what they assume of its estimate."""
+    env_rng, agent_rng = streams(_SEED)
+    learner = _start(who, agent, env, agent_rng)
+    if not isinstance(learner, Learner):
+        return
+    try:
+        with interpreted():
+            list(islice(_steps(who, learner, env, env_rng), _INTERPRETED))
+    except AssertionError as error:
+        estimate = type(learner.rules.estimate).__name__
+        _require(False, who, f"the sets of {estimate} break the contract: {error}")
 
 
 def _check_learning(who: str, agent: Agent, env: Env) -> None:
