@@ -119,15 +119,13 @@ class Learner:
         s = checked_state("act: the state", state, self.info, self.t)
         if self._last is not None:
             raise OptionError(f"act: step {self.t + 1} has no reward yet. Call observe(reward, next_state) first.")
-        hand, begins = self._hand, False
+        hand = self._hand
         if hand is None or self._steps_left <= 0:
-            hand, begins = self._begin_by_hand(s), True
-        choice = self._draw(s)
-        if hand.left[choice] <= 0 and not begins:
-            hand = self._begin_by_hand(s)
-            choice = self._draw(s)
-        if min(hand.left[choice], self._steps_left) <= 0:
-            raise self.is_stuck()
+            hand, choice = self._begin_by_hand(s)
+        else:
+            choice = self._draw(hand, s)
+            if hand.left[choice] <= 0:
+                hand, choice = self._begin_by_hand(s)
         self._last = choice, hand.pairs[choice]
         return hand.actions[choice]
 
@@ -319,20 +317,22 @@ class Learner:
             self.rng.integers(2**64, size=4, dtype=np.uint64) if self.rules.estimate.draws else np.zeros(4, np.uint64)
         )
 
-    def _begin_by_hand(self, state: int) -> _Hand:
+    def _begin_by_hand(self, state: int) -> tuple[_Hand, int]:
         self.begin_episode(Batch.from_dict(self._seen), state)
         self._seen = {}
         assert self.plan is not None
-        self._hand = self._by_hand(self.plan)
-        return self._hand
+        hand = self._hand = self._by_hand(self.plan)
+        choice = self._draw(hand, state)
+        if min(hand.left[choice], self._steps_left) <= 0:
+            raise self.is_stuck()
+        return hand, choice
 
     def _by_hand(self, plan: Plan) -> _Hand:
         actions = self.info.action[plan.pairs]
         return _Hand(plan.pairs.tolist(), plan.weight.tolist(), actions.tolist(), plan.left.tolist())
 
-    def _draw(self, state: int) -> int:
-        assert self._hand is not None
-        weight = self._hand.weight[state]
+    def _draw(self, hand: _Hand, state: int) -> int:
+        weight = hand.weight[state]
         return 2 * state + (weight > 0.0 and self.rng.random() < weight)
 
 
