@@ -11,10 +11,10 @@ from estimate_samples import dense, problem, scaled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experience import empirical_mdp, random_info
+from experience import empirical_mdp, random_counts, random_info
 from spanrl import MDP, ProblemInfo
 from spanrl.confidence.bernstein import BernsteinBox
-from spanrl.confidence.estimate import Known, check_sets, new_numbers
+from spanrl.confidence.estimate import Known, check_sets, new_numbers, read_only
 from spanrl.confidence.hoeffding import HoeffdingBall
 from spanrl.kernels.jit import interpreted
 from spanrl.models.counts import Counts
@@ -139,3 +139,13 @@ def assert_within(inner, outer):
     assert (low >= low_outer - ROUNDING).all()
     assert (high <= high_outer + ROUNDING).all()
     assert high.max() < inf
+
+
+def test_counts_that_may_not_be_written():
+    """Whoever makes counts from the arrays of a model has them read-only; parts are compiled for others."""
+    rng = np.random.default_rng(3)
+    info = random_info(rng, 4, 2)
+    counts = random_counts(rng, info, 1000)
+    fixed = Counts(*(read_only(part) for part in (*counts.seen[:4], counts.succ, counts.times)))
+    for estimate in (BernsteinBox(), HoeffdingBall()):
+        assert estimate.bounded(fixed, 100, info) == estimate.bounded(counts, 100, info)

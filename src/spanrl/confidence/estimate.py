@@ -112,10 +112,11 @@ class Estimate:
         self, counts: Counts, t: int, info: ProblemInfo, words: NDArray[np.uint64] | None = None, state: int = 0
     ) -> Sets:
         """Return what the estimate says of an episode that begins at time t in ``state``, from scratch."""
-        kept, sets, _ = new_numbers(self, info, counts.seen)
+        seen = Seen(*(np.require(part, requirements=("C", "W")) for part in counts.seen))  # ``fill`` is compiled for these
+        kept, sets, _ = new_numbers(self, info, seen)
         first = np.zeros(4, dtype=np.uint64) if words is None else words
         known = Known(
-            counts.seen, np.arange(info.n_pairs), int(t), int(state), 0, int(info.n_states), int(info.max_actions),
+            seen, np.arange(info.n_pairs), int(t), int(state), 0, int(info.n_states), int(info.max_actions),
             float(info.r_min), float(info.r_max), info.pair_ptr, first,
         )  # fmt: skip
         self.fill(known, self.settings(info), kept, sets)
