@@ -112,9 +112,8 @@ class Estimate:
         self, counts: Counts, t: int, info: ProblemInfo, words: NDArray[np.uint64] | None = None, state: int = 0
     ) -> Sets:
         """Return what the estimate says of an episode that begins at time t in ``state``, from scratch."""
-        seen = Seen(
-            *(np.require(part, requirements=("C", "W")) for part in counts.seen)
-        )  # ``fill`` is compiled for these
+        parts: list[Any] = [np.require(part, requirements=("C", "W")) for part in counts.seen]
+        seen = Seen(*parts)  # ``fill`` is compiled for arrays that may be written
         kept, sets, _ = new_numbers(self, info, seen)
         first = np.zeros(4, dtype=np.uint64) if words is None else words
         known = Known(
