@@ -547,7 +547,7 @@ class Promising(Estimate):
 
 
 @dataclass(frozen=True)
-class Planning:
+class Described:
     """An agent with this estimate."""
 
     estimate: Any
@@ -563,7 +563,7 @@ class TestMistakesAreTold:
         with pytest.raises(
             InputError, match="the sets of Promising break the contract: roomy: a listed successor has less"
         ):
-            check_agent(Planning(Promising()))
+            check_agent(Described(Promising()))
 
     def test_a_part_that_is_not_compiled(self):
         class Plain(BernsteinBox):
@@ -572,24 +572,24 @@ class TestMistakesAreTold:
         with pytest.raises(
             OptionError, match=r"must be a compiled function of the signature FILL\. Write @passed\(FILL\)"
         ):
-            Planning(Plain()).start(ProblemInfo(2, 2), streams(0)[1])
+            Described(Plain()).start(ProblemInfo(2, 2), streams(0)[1])
 
     def test_a_part_of_another_signature(self):
         with pytest.raises(
             OptionError, match=r"'fill_bernstein' must be a compiled function of the signature TOLERANCE"
         ):
-            Planning(BernsteinBox(), fill_bernstein).start(ProblemInfo(2, 2), streams(0)[1])
+            Described(BernsteinBox(), fill_bernstein).start(ProblemInfo(2, 2), streams(0)[1])
 
     def test_an_unknown_geometry(self):
         class Odd(BernsteinBox):
             geometry = 7
 
         with pytest.raises(OptionError, match=r"the geometry of Odd must be PLAIN, BOX or BALL"):
-            Planning(Odd()).start(ProblemInfo(2, 2), streams(0)[1])
+            Described(Odd()).start(ProblemInfo(2, 2), streams(0)[1])
 
     @pytest.mark.parametrize("watched", [False, True])
     def test_a_tolerance_of_nothing(self, watched):
-        agent = Kept(Planning(BernsteinBox(), nothing), watched=watched)
+        agent = Kept(Described(BernsteinBox(), nothing), watched=watched)
         with pytest.raises(NotConvergedError, match="A tolerance must be > 0"):
             learn(random_env(1), agent, horizon=100, seed=0)
 
