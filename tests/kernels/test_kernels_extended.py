@@ -10,6 +10,7 @@ from desk_kernels import box_sweep, choose, first_box_sweep, rank, start_plannin
 from desk_samples import BOXES, KINDS, Sample, copy_of, pair_values, ragged_ptr, random_box, read_only, value_vectors
 
 from spanrl.kernels import extended as module
+from spanrl.kernels import iterate
 from spanrl.kernels.backups import plain_values, some_values
 from spanrl.kernels.desk import Goal
 from spanrl.kernels.extended import CONVERGED, RUNNING, TOO_WIDE, has_less_room, improve, keep_due
@@ -128,7 +129,7 @@ class TestElimination:
                 assert desk.u.tobytes() == wanted.tobytes()
                 np.testing.assert_array_equal(desk.ws.q[desk.best], q[desk.best])
                 if outcome == CONVERGED:
-                    assert (lo, hi) == bracket(v, wanted)
+                    assert (lo, hi) == bracket(v, wanted, iterate.ROUNDING)
                     break
                 rounds += 1
                 if desk.progress[6] > 0.0:

@@ -174,7 +174,7 @@ def test_kernels_that_count_no_references_are_handed_no_arrays():
                         for node in ast.walk(function)
                         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
                     }
-    assert {"rows", "build_slots", "new_list"} <= makers
+    assert {"rows", "build_slots", "dissect"} <= makers
     assert calls & makers == {"list_successors", "interact", "by_length", "_assign_places"}
 
 

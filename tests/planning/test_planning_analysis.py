@@ -88,8 +88,7 @@ def test_evaluate_refuses_what_does_not_fit():
 def test_evaluate_raises_where_sweeps_do_not_converge(monkeypatch):
     monkeypatch.setattr(direct, "elimination_order", lambda P: None)
     monkeypatch.setattr(chain, "DIRECT", 1)
-    monkeypatch.setattr(sweeps, "_MAX_SWEEPS", 1000)
-    monkeypatch.setattr(sweeps, "_ENTRIES_A_CALL", 1000)
+    monkeypatch.setattr(sweeps, "_MAX_SWEEPS", 3)
     mdp = MDP.from_dense([[[1 - 1e-5, 1e-5]], [[1e-5, 1 - 1e-5]]], [[0], [1]])
     with pytest.raises(SpanrlError, match="mixes too slowly"):
         evaluate(mdp, Policy([[1], [1]]))

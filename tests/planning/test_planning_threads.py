@@ -28,14 +28,17 @@ def models():
 def always(monkeypatch):
     """Use threads for every model, and count the blocks that were handed to other threads."""
     handed = []
-    kernel = threads.block_backup
 
-    def spy(*args):
-        handed.append(threading.current_thread() is not threading.main_thread())
-        kernel(*args)
+    def spied(kernel):
+        def spy(*args):
+            handed.append(threading.current_thread() is not threading.main_thread())
+            return kernel(*args)
+
+        return spy
 
     monkeypatch.setattr(threads, "PAYS", 0)
-    monkeypatch.setattr(threads, "block_backup", spy)
+    for name in ("block_backup", "block_improve"):
+        monkeypatch.setattr(threads, name, spied(getattr(threads, name)))
     return handed
 
 
@@ -44,7 +47,7 @@ def always(monkeypatch):
 @pytest.mark.parametrize("kind", ["plain", "box", "ball"])
 def test_the_number_of_threads_changes_no_bit(kind, span_bound, sense, always):
     model = models()[kind]
-    for options in ({"method": "value-iteration"}, {"method": "modified-policy-iteration"}, {"contraction": 0.9}):
+    for options in ({}, {"method": "value-iteration"}, {"method": "modified-policy-iteration"}, {"contraction": 0.9}):
         solutions = [scopt(model, span_bound, sense=sense, threads=n, tol=1e-5, **options) for n in (1, 2, 3, 7)]
         for one in solutions[1:]:
             assert one.bias.tobytes() == solutions[0].bias.tobytes()
@@ -83,8 +86,8 @@ def test_an_interrupt_ends_the_solve_and_its_threads(always, monkeypatch):
             raise KeyboardInterrupt
         return kernel(*args)
 
-    kernel = threads.finish_sweep
-    monkeypatch.setattr(threads, "finish_sweep", finish)
+    kernel = threads.block_improve
+    monkeypatch.setattr(threads, "block_improve", finish)
     with pytest.raises(KeyboardInterrupt):
         solve(models()["plain"], threads=3)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("spanrl")]

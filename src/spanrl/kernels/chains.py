@@ -1,30 +1,10 @@
-"""Sweeps over Markov chains: stationary distributions, absorption, and fastest ways to a target."""
+"""Sweeps over Markov chains: absorption, and fastest ways to a target."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from spanrl.kernels.jit import kernel
-
-
-@kernel
-def stationary_sweeps(m, mu, work, a, tol, budget):
-    """Iterate μ ← (1−a)μ + a·Pᵀμ (m holds the rows of Pᵀ), renormalised; return the last ‖Pᵀμ − μ‖₁."""
-    change = np.inf
-    for _ in range(budget):
-        change, total = 0.0, 0.0
-        for s in range(mu.size):
-            x = 0.0
-            for j in range(m.succ_ptr[s], m.succ_ptr[s + 1]):
-                x += m.low[j] * mu[m.succ[j]]
-            change += abs(x - mu[s])
-            work[s] = (1.0 - a) * mu[s] + a * x
-            total += work[s]
-        if change <= tol:
-            return change
-        for s in range(mu.size):
-            mu[s] = work[s] / total
-    return change
 
 
 @kernel

@@ -15,7 +15,7 @@ from spanrl.kernels.backups import ball_values, pick, sorted_box_values
 from spanrl.kernels.clock import SORTING, now
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.frozen import freeze, sweep_frozen
-from spanrl.kernels.iterate import bracket, clip, relax
+from spanrl.kernels.iterate import ROUNDING, bracket, clip, relax
 from spanrl.kernels.jit import kernel, part
 from spanrl.kernels.layout import BALL, BOX, PLAIN, Workspace
 from spanrl.kernels.order import rank_open, rank_states
@@ -296,7 +296,7 @@ def _ball_sweep(m, reward, ws, v, u, pairs, c, a):
     for s in range(u.size):
         u[s] = ws.q[pairs[s]]
     clip(u, c)
-    lo, hi = bracket(v, u)
+    lo, hi = bracket(v, u, ROUNDING)
     relax(v, u, a, 0)
     return hi - lo
 
@@ -358,7 +358,7 @@ def improve(desk, goal, tol):
         desk.clock[SORTING] += now(desk.moment) - begun
         _sweep(m, flagged, desk.exact, reward, ws, ranked, rows, v, progress, u, best)
         clip(u, c)
-        lo, hi = bracket(v, u)
+        lo, hi = bracket(v, u, ROUNDING)
         progress[0] += 1.0
         progress[2] += 1.0
         progress[5] = hi - lo

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spanrl.kernels.jit import allocating, kernel
-from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN
+from spanrl.kernels.layout import BALL, BOX, FREE
 from spanrl.kernels.order import sort_row
 
 _DUST = 1e-14
@@ -37,36 +37,6 @@ def best_pairs(pair_ptr, q, sign, top, tie, pair):
         for i in range(pair_ptr[s + 1] - 1, pair_ptr[s] - 1, -1):
             at = i if sign * q[i] >= best else at
         pair[s] = at
-
-
-@kernel
-def contenders(pair_ptr, q, top, reach, pairs, ptr):
-    """Write the pairs whose q is within ``reach`` of top(s), and where those of each state begin; return how many there are."""
-    n, i, one = np.uint64(0), np.uint64(0), np.uint64(1)
-    for s in range(top.size):
-        least, end = top[s] - reach, np.uint64(pair_ptr[s + 1])
-        while i < end:
-            pairs[n] = i  # overwritten by the next one where it is not within reach
-            n += np.uint64(q[i] >= least)
-            i += one
-        ptr[s + 1] = n
-    return n
-
-
-@kernel
-def least_stay(m, enough):
-    """Return the smallest lower end of p(s|s,a) over all pairs, or 0 as soon as one is below ``enough``."""
-    least = 1.0
-    for s in range(m.pair_ptr.size - 1):
-        for i in range(m.pair_ptr[s], m.pair_ptr[s + 1]):
-            stay = 0.0
-            for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
-                if m.succ[j] == s:
-                    stay = m.low[j]
-            if stay < enough:
-                return 0.0
-            least = min(least, stay)
-    return least
 
 
 @kernel
@@ -176,33 +146,3 @@ def rows(m, ws, pairs):
             succ[ptr[r] + b] = idx[b]
             prob[ptr[r] + b] = p[b]
     return ptr, succ, prob
-
-
-@kernel
-def count_listed(succ_ptr, pairs):
-    """Return the number of listed successors of ``pairs``."""
-    n = 0
-    for i in pairs:
-        n += succ_ptr[i + 1] - succ_ptr[i]
-    return n
-
-
-@kernel
-def restrict(m, pairs, succ_ptr, succ, low, room, slack, rest):
-    """Copy the rows of ``pairs``, one after the other."""
-    at, one, is_box = np.uint64(0), np.uint64(1), m.kind == BOX
-    for k in range(pairs.size):
-        i = pairs[k]
-        j, end = np.uint64(m.succ_ptr[i]), np.uint64(m.succ_ptr[i + 1])
-        while j < end:
-            succ[at] = m.succ[j]
-            low[at] = m.low[j]
-            if is_box:
-                room[at] = m.room[j]
-            j += one
-            at += one
-        succ_ptr[k + 1] = at
-        if m.kind != PLAIN:
-            slack[k] = m.slack[i]
-        if is_box:
-            rest[k] = m.rest[i]

@@ -7,7 +7,8 @@ import numpy as np
 from spanrl.kernels.backups import backup
 from spanrl.kernels.jit import kernel
 
-_ROUNDING = 1.8e-15  # eight units in the last place of the largest value
+ROUNDING = 1.8e-15
+"""What rounding may take from a value with up to a dozen successors, in units of the largest one: eight units in the last place."""
 
 
 @kernel
@@ -24,8 +25,8 @@ def clip(u, c):
 
 
 @kernel
-def bracket(v, u):
-    """Return (min(u − v), max(u − v)), widened by what rounding may have taken from u = Fv."""
+def bracket(v, u, rounding):
+    """Return (min(u − v), max(u − v)), widened by ``rounding`` times the largest value, for what rounding may have taken from u = Fv."""
     lo, hi, size_u, size_v = np.inf, -np.inf, 0.0, 0.0  # two sizes: one would be the longest chain of the loop
     for s in range(v.size):
         d = u[s] - v[s]
@@ -34,7 +35,7 @@ def bracket(v, u):
         size_u = max(size_u, abs(u[s]))
         size_v = max(size_v, abs(v[s]))
     size = max(size_u, size_v)
-    return lo - _ROUNDING * size, hi + _ROUNDING * size
+    return lo - rounding * size, hi + rounding * size
 
 
 @kernel
@@ -46,14 +47,14 @@ def relax(v, u, a, s_ref):
 
 
 @kernel
-def finish_sweep(v, u, c, tol, extra, gamma, a, s_ref):
+def finish_sweep(v, u, c, tol, extra, gamma, a, s_ref, rounding):
     """Take u = Lv to the next v, unless the bracket is at most ``tol`` wide: then u = Fv and v stays. Returns (lo, hi, extra, closed).
 
     ``extra`` is the paper's term 2γⁿ/(1−γ)·sp(v₁ − v₀), added to the width before it is compared; it shrinks by γ a sweep. A negative
     one means: not known yet, set it from this sweep.
     """
     clip(u, c)
-    lo, hi = bracket(v, u)
+    lo, hi = bracket(v, u, rounding)
     if extra < 0.0:
         extra = 2.0 / (1.0 - gamma) * (hi - lo)
     if hi - lo + extra <= tol:
@@ -63,16 +64,15 @@ def finish_sweep(v, u, c, tol, extra, gamma, a, s_ref):
 
 
 @kernel
-def value_iteration(m, reward, sign, ws, v, u, c, tol, extra, gamma, a, s_ref, budget, reach=np.inf):
-    """Sweep until the bracket is at most ``tol`` wide, ``budget`` sweeps are done, or v may have moved by more than ``reach`` in span.
+def value_iteration(m, reward, sign, ws, v, u, c, tol, extra, gamma, a, s_ref, rounding, budget):
+    """Sweep until the bracket is at most ``tol`` wide, or ``budget`` sweeps are done.
 
     On success v is the vector that the bracket and the policy belong to, and u = Fv; ``extra`` is as in :func:`finish_sweep`. Returns
-    (sweeps, lo, hi, extra, converged, what is left of ``reach``). A sweep moves v by a·(hi − lo).
+    (sweeps, lo, hi, extra, converged).
     """
     lo, hi, n, closed = -np.inf, np.inf, 0, False
-    while n < budget and not closed and reach >= 0.0:
+    while n < budget and not closed:
         backup(m, reward, sign, ws, v, u)
-        lo, hi, extra, closed = finish_sweep(v, u, c, tol, extra, gamma, a, s_ref)
-        reach -= a * (hi - lo)
+        lo, hi, extra, closed = finish_sweep(v, u, c, tol, extra, gamma, a, s_ref, rounding)
         n += 1
-    return n, lo, hi, extra, closed, reach
+    return n, lo, hi, extra, closed

@@ -57,12 +57,6 @@ def workspace(m: Arrays) -> Workspace:
     return new_workspace(m.pair_ptr.size - 1, m.succ_ptr.size - 1, m.succ.size)
 
 
-def shared_workspace(ws: Workspace, n_pairs: int, n_listed: int) -> Workspace:
-    """Allocate a workspace for other rows over the same states, which stay in the order they have."""
-    rows = new_workspace(0, n_pairs, n_listed)
-    return rows._replace(**{name: getattr(ws, name) for name in Workspace._fields[:7]})
-
-
 def new_workspace(n_states: int, n_pairs: int, n_listed: int) -> Workspace:
     """Allocate a workspace with rows still to be written."""
     S = n_states

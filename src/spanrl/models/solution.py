@@ -47,6 +47,10 @@ class Solution:
     solved for (L, or T_c with a span bound). ``bias`` is v, shifted to 0 at the reference state (``evaluate`` and ``analyse`` give
     a bias with P*h = 0, another constant away); ``span`` is its span, at most the span bound. ``feasible`` tells whether T_c v is attained
     by ``policy`` in every state, ``truncated`` [S] in which states T_c cut Lv down.
+
+    ``method`` says how it was found: "value-iteration", "modified-policy-iteration" (policies evaluated by sweeps), "policy-iteration,
+    Krylov" or "policy-iteration, factorised" (by linear systems), or "policy-iteration" where that was asked for. ``sweeps`` counts passes
+    over the rows, ``seconds`` the clock by phase and in total, ``factor_size`` the entries of the largest factors, 0 where there were none.
     """
 
     policy: Policy
@@ -59,6 +63,9 @@ class Solution:
     converged: bool
     feasible: bool
     truncated: NDArray[np.bool_]
+    method: str
+    seconds: dict[str, float]
+    factor_size: int
     _rule: HasChain = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -78,7 +85,7 @@ class Solution:
         low, high = self.gain_bounds
         state = "converged" if self.converged else "NOT converged"
         lines = [
-            f"Solution: {state} in {self.sweeps} sweeps",
+            f"Solution: {state} in {self.sweeps} sweeps, {self.seconds['total']:.2g} s, by {self.method}",
             f"gain {self.gain:.9g}, certified in [{low:.9g}, {high:.9g}]",
             f"bias span {self.span:.9g}; truncated in {int(self.truncated.sum())} of {self.truncated.size} states"
             + ("" if self.feasible else "; the truncation is not feasible everywhere"),

@@ -149,6 +149,9 @@ class _Planner:
             done,
             bool(rule.feasible.all()),
             rule.truncated,
+            "value-iteration",
+            {"total": 0.0},
+            0,
             rule,
         )
 

@@ -16,16 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
-from spanrl.planning.banded import band_order
+from spanrl.kernels.dissection import count_factors, dissect, neighbours
 from spanrl.planning.blocks import Recurrent, Transient, bound
 from spanrl.planning.elimination import Numbers
 from spanrl.planning.problem import Vector
+from spanrl.planning.resolvent import factorise
 from spanrl.planning.sweeps import recurrent_by_sweeps, transient_by_sweeps
 
 DIRECT = 2000
-"""Up to this many states in a class the linear systems are solved directly; beyond, only where their band is narrow."""
+"""Up to this many states in a class the linear systems are solved directly; beyond, only where their factors stay small."""
 
+_MOST_ENTRIES = 5e6  # of each triangular factor
 _REFINEMENTS = 3
+_SHIFT = 1e-15  # ε: as small as rounding, so that nothing slow is slower
+_INVERSE_STEPS = 2
 
 
 class Direct:
@@ -78,22 +82,41 @@ class Direct:
     def _recurrent(self, P: Any, r: Numbers, order: NDArray[Any]) -> Recurrent:
         """Solve (I − P)h + g e = r with h = 0 in the last state, and μ(I − P) = 0, by one sparse factorisation.
 
-        With the columns of I − P but the last, and ones in its place, the solution has g in the last place, and the transposed system
-        has μᵀ(I − P) = 0 in all columns but the last, μᵀe = 1.
+        I − P is singular, and without a state that is next to never visited it is so to working precision. I − P + ε is an M-matrix whose
+        inverse differs from what is wanted by multiples of e and μ, which are known, and by parts ε of the rest, which refinement removes.
         """
-        from scipy.sparse import csc_array, hstack
+        from scipy.sparse import eye_array
 
-        n = r.size
+        n, last = r.size, order[-1]
         A = _leaving(P.astype(self._type), np.zeros(n)).tocsr()
-        matrix = A.astype(np.float64)[order][:, order].tocsc()
-        factor = _factor(hstack((matrix[:, : n - 1], csc_array(np.ones((n, 1))))))
+        matrix = A.astype(np.float64)
+        factor = _factor((matrix + _SHIFT * eye_array(n)).tocsr()[order][:, order])
         system, transposed = _System(A), _System(A.T.tocsr())
-        last = order[-1]
+
+        def by_factors(b: Vector, trans: str = "N") -> Vector:
+            x = np.empty(n)
+            x[order] = factor.solve(b[order], trans=trans)
+            return x
+
+        visits = np.full(n, 1.0 / n)
+        for _ in range(_INVERSE_STEPS):
+            visits = by_factors(visits, "T")
+            visits /= visits.sum()
 
         def solve(b: Vector) -> Vector:
-            x = np.empty(n)
-            x[order] = factor.solve(b[order])
-            return x
+            gain = float(visits @ b)
+            h = by_factors(b - gain)
+            for _ in range(_INVERSE_STEPS):
+                h += by_factors(b - gain - matrix @ h)
+            h -= h[last]
+            h[last] = gain
+            return h
+
+        def solve_transposed(b: Vector) -> Vector:
+            inflow = b.copy()
+            inflow[last] -= b.sum()
+            mu = by_factors(inflow, "T")
+            return np.asarray(mu + visits * (b[last] - mu.sum()))
 
         def residual(x: Numbers) -> Numbers:
             h = x.copy()
@@ -104,11 +127,6 @@ class Direct:
             out = -transposed.product(mu)
             out[last] = 1 - mu.sum()
             return out
-
-        def solve_transposed(b: Vector) -> Vector:
-            mu = np.empty(n)
-            mu[order] = factor.solve(b[order], trans="T")
-            return mu
 
         raw = self._refine(solve, residual, r)
         gain, raw[last] = raw[last], 0
@@ -165,13 +183,17 @@ def _time(system: _System, tau: Vector, where: NDArray[np.bool_]) -> float:
     return float(tau.max() / rise) if rise > 0 else inf
 
 
-def elimination_order(P: Any) -> NDArray[Any] | None:
-    """Return the order in which to eliminate the states of a small or banded chain; None where that would fill too much."""
-    n = P.shape[0]
-    if n <= DIRECT:
-        return np.arange(n)
+def elimination_order(P: Any) -> NDArray[np.int64] | None:
+    """Return the order in which to eliminate the states of a chain; None where a large one would fill too much."""
     P = P.tocsr()
-    return band_order(n, np.repeat(np.arange(n), np.diff(P.indptr)), P.indices)
+    order = np.empty(P.shape[0], dtype=np.int64)
+    ptr, near = neighbours(P.indptr.astype(np.int64), P.indices.astype(np.uint32))
+    if (
+        not dissect(ptr, near, _MOST_ENTRIES, order)
+        or count_factors(ptr, near, order, _MOST_ENTRIES)[0] > _MOST_ENTRIES
+    ):
+        return None
+    return order
 
 
 def _leaving(P: Any, left: Vector) -> Any:
@@ -183,18 +205,18 @@ def _leaving(P: Any, left: Vector) -> Any:
 
 
 def _factor(matrix: Any) -> Any:
-    """Return the sparse LU factors of a matrix, or say that it is singular to working precision.
-
-    A large one comes in the order of its band; with row pivots its factors stay within three times the band.
-    """
+    """Return the sparse LU factors of an M-matrix in its order, or say that it is singular to working precision."""
     from scipy.sparse import csc_array
-    from scipy.sparse.linalg import splu
 
-    natural = {"permc_spec": "NATURAL"} if matrix.shape[0] > DIRECT else {}
-    try:
-        return splu(csc_array(matrix), **natural)
-    except RuntimeError:
+    entries, n = matrix.tocoo(), matrix.shape[0]
+    row, col = np.concatenate((entries.row, entries.col)), np.concatenate((entries.col, entries.row))
+    data = np.concatenate((entries.data, np.zeros(entries.nnz)))
+    both = csc_array((data, (row, col)), shape=(n, n))  # zeros make the pattern symmetric
+    both.sum_duplicates()
+    factors = factorise(both.indptr.astype(np.int32), both.indices.astype(np.int32), both.data)
+    if factors is None:
         raise SpanrlError(
-            f"evaluate: the linear system of a chain of {matrix.shape[0]} states is singular to working precision: some states are "
+            f"evaluate: the linear system of a chain of {n} states is singular to working precision: some states are "
             "left with a probability too small to compute with. Drop such transitions."
-        ) from None
+        )
+    return factors

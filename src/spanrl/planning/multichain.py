@@ -59,10 +59,10 @@ def gain_gap(problem: Problem, v: Vector) -> tuple[int, int, float, float] | Non
     lowest = np.full(label_up.max() + 1, np.inf)
     np.minimum.at(lowest, label_up, d)
     best = closed_up[np.argmax(lowest[closed_up])]
-    if lowest[best] <= highest[worst] + _MARGIN * float(np.ptp(d)) + NOISE * float(np.abs(choice.value).max()):
+    low, high = float(lowest[best]), float(highest[worst])
+    if low <= high + _MARGIN * float(np.ptp(d)) + 2 * NOISE * float(np.abs(choice.value).max()):
         return None
-    better, worse = int(np.argmax(label_up == best)), int(np.argmax(label == worst))
-    return better, worse, float(lowest[best]), float(highest[worst])
+    return int(np.argmax(label_up == best)), int(np.argmax(label == worst)), low, high
 
 
 def _chosen(problem: Problem, v: Vector, pairs: NDArray[np.int64]) -> Edges | None:

@@ -146,15 +146,16 @@ def decide(
     sense: str = "optimistic",
     tie: float = inf,
     problem: Problem | None = None,
+    values: Vector | None = None,
     who: str = "span_greedy",
 ) -> SpanGreedy:
-    """Compute G_c v. ``problem`` saves laying out the model again; no tie is wider than ``tie``."""
+    """Compute G_c v. ``problem`` saves laying out the model again, ``values`` a sweep over it; no tie is wider than ``tie``."""
     if policy not in ("mixture", "greedy"):
         raise OptionError(f"{who}: policy must be 'mixture' or 'greedy'; got {policy!r}.")
     bound = checks.span_bound(who, c)
     problem = problem or prepare(model, sense, who)
     vector = checks.vector(who, "v", v, problem.n_states).copy()
-    best = problem.best(vector, most=tie)
+    best = problem.best(vector, most=tie, values=values)
     if bound == inf:
         return greedy_rule(model, problem, best, vector)
     ceiling = best.value.min() + bound

@@ -18,17 +18,18 @@ from spanrl.models.checks import frozen
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.models.solution import span
-from spanrl.planning.banded import band_order
 from spanrl.planning.chain import BIAS_ACCURACY, GAIN_ACCURACY, ChainValue, is_accurate, refined, solve_chain
-from spanrl.planning.direct import Direct
+from spanrl.planning.direct import Direct, elimination_order
 from spanrl.planning.exact import optimal_pairs
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.problem import Problem, Vector, prepare
+from spanrl.planning.rounds import Rounds
 
 _MAX_POLICIES = 1000
 _WARM_SWEEPS = 20_000
 _WARM_ENTRIES = 4 * 10**8  # about two seconds
 _WARM_TOL = 1e-7
+_MEMORY = 1e8
 _IMPROVES = 1e-9  # in units of the spread of the rewards; rounding of the evaluation lies far below
 _FEW_STATES = 1000
 _ILL = 1e-9  # a policy's equations must hold to this part of their terms
@@ -43,11 +44,14 @@ class OptimalPolicy(NamedTuple):
 
 
 def solves_directly(mdp: MDP) -> bool:
-    """Tell whether policy iteration is cheap: few states, or many in a narrow band."""
+    """Tell whether policy iteration is cheap: few states, or many with a graph whose factors stay small."""
     if mdp.n_states <= _FEW_STATES:
         return True
-    row = np.repeat(mdp.pair_state, np.diff(mdp.succ_ptr))
-    return band_order(mdp.n_states, row, mdp.succ) is not None
+    from scipy.sparse import csr_array
+
+    ptr = mdp.succ_ptr[mdp.pair_ptr]
+    graph = csr_array((mdp.prob, mdp.succ.astype(np.int64), ptr), shape=(mdp.n_states, mdp.n_states))
+    return elimination_order(graph) is not None
 
 
 def unit(reward: Vector) -> float:
@@ -106,7 +110,9 @@ def _first(mdp: MDP, problem: Problem, v: Vector | None) -> NDArray[np.int64]:
     if v is None:
         v = np.zeros(mdp.n_states)
         sweeps = min(_WARM_SWEEPS, max(200, _WARM_ENTRIES // mdp.succ.size))
-        Iteration(problem, v, inf, _WARM_TOL * scale, 0, None, None, sweeps).run(adapt=False)
+        iteration = Iteration(problem, v, inf, _WARM_TOL * scale, 0, None, None, sweeps)
+        Rounds(iteration, may_solve=True, memory=_MEMORY).run()
+        v = iteration.v
     return problem.best(v, most=_WARM_TOL * scale).pair
 
 

@@ -5,21 +5,14 @@ Let F be L, or T_c = Γ_c L with a span bound c. F is monotone and F(v + λe) = 
     min(Fv − v) ≤ g⁺ ≤ max(Fv − v),
 
 where Fh⁺ = h⁺ + g⁺e. (For F = L this needs an optimal gain that is the same in all states.) The solver iterates until this
-bracket is at most ``tol`` wide; nothing else is a stopping rule, so that warm starts, damping and frozen policies are safe.
+bracket is at most ``tol`` wide; nothing else is a stopping rule, so that warm starts, damping and rough evaluations are safe.
 
-* *value iteration*: v ← Fv, the paper's ScOpt (Fig. 3) and EVI.
-* *damping*: v ← (1−a)v + a·Fv. F is non-expansive in span, so the bracket never widens; with 0 < a < 1 it converges also where plain
-  iteration cycles for ever (App. B.2). Switched on when the bracket stops narrowing.
-* *longer steps*: where every pair stays with probability δ or more, a may be as large as 1/(1−δ)
-  (:func:`spanrl.planning.problem.longest_step`); "auto" takes it where δ ≥ 3/4 and there is no span bound.
-* *short lists and extrapolation*: "auto" begins with them on plain models without a span bound and with fewer than 10⁶ transitions; sweeps
-  over the nearly best actions alone, leaps to the end of a slow mode, and sweeps over all actions that test the bracket
-  (:mod:`spanrl.kernels.hasten`). The rest follows where the bracket does not close that way.
-* *fewer actions*: those that cannot be best before the bracket closes are left out, which changes no bit
-  (:mod:`spanrl.planning.shortlist`).
-* *modified policy iteration*: freeze the greedy actions, sweep over them alone, then one full sweep with the test. Cheaper by the number
-  of actions where mixing is slow.
+* *value iteration*: v ← Fv, the paper's ScOpt (Fig. 3) and EVI. Where the bracket stalls it is damped, v ← (1−a)v + a·Fv: F is
+  non-expansive in span, so the bracket never widens, and with 0 < a < 1 it converges also where plain iteration cycles (App. B.2).
+* *modified policy iteration*: a full sweep chooses a policy, and sweeps over it alone go on from there.
 * *policy iteration*: exact, for plain MDPs without a span bound (:mod:`spanrl.planning.policy_iteration`).
+* *auto*: rounds of policy improvement, each policy evaluated by sweeps or by a linear system, whichever is predicted to be the cheaper
+  (:mod:`spanrl.planning.rounds`, and docs/solver.md); where they do not close the bracket, value iteration.
 
 ``contraction=γ`` asks for the paper's own rule, sp(v_{n+1} − v_n) + 2γⁿ/(1−γ)·sp(v₁ − v₀) ≤ ε, which only costs time.
 """
@@ -29,7 +22,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, nan
 from numbers import Integral, Real
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,12 +36,16 @@ from spanrl.models.solution import Solution, span
 from spanrl.planning.components import classify
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap
-from spanrl.planning.operators import clip_span, decide, greedy_rule
-from spanrl.planning.policy_iteration import differ, policy_iteration, solves_directly
+from spanrl.planning.operators import clip_span, decide
+from spanrl.planning.policy_iteration import differ, policy_iteration
 from spanrl.planning.problem import Model, Vector, check_model, prepare
+from spanrl.planning.progress import watching
+from spanrl.planning.rounds import Rounds
 from spanrl.planning.threads import Crew
 
 METHODS = ("auto", "value-iteration", "modified-policy-iteration", "policy-iteration")
+
+_LEAST_MEMORY = 2.0**26
 
 
 def solve(
@@ -65,6 +63,8 @@ def solve(
     max_sweeps: int = 10**7,
     on_fail: str = "raise",
     threads: int = 1,
+    memory: float | None = None,
+    progress: bool = False,
 ) -> Solution:
     """Find the gain g⁺ and a policy, with a certificate: ``gain_bounds[1] - gain_bounds[0] <= tol``.
 
@@ -73,7 +73,7 @@ def solve(
         span_bound: c ≥ 0, the bound on the span of the bias; infinity for none.
         tol: width of the gain bracket at which to stop, > 0, in units of reward.
         sense: which end of the sets of a bounded MDP counts: "optimistic" (the best model), "pessimistic" (the worst).
-        method: "auto" chooses by the speed of convergence; or "value-iteration", "modified-policy-iteration", "policy-iteration".
+        method: "auto" chooses by predicted cost; or "value-iteration", "modified-policy-iteration", "policy-iteration".
         v_init: where to start [S]; clipped to span ≤ c. Default 0.
         ref_state: the state whose bias is set to 0.
         damping: a in (0, 1], fixed; default: 1, lowered when the bracket stops narrowing.
@@ -83,6 +83,9 @@ def solve(
         on_fail: "raise" a ``NotConvergedError`` that carries the partial solution, or "return" it with ``converged=False``.
         threads: how many threads may share the sweeps of a large model (10⁶ transitions or more; smaller ones are faster with one).
             The result is the same to the last bit.
+        memory: bytes that the factors of a linear system may take; where they would take more, they are not made. Default: as much as the
+            model itself, and at least 64 MiB.
+        progress: show a bar on standard error where the solve takes longer than a second.
 
     Returns:
         A :class:`Solution`. With the mixture and ``feasible``, the extended policy's gain is within tol of g⁺; otherwise it is at
@@ -95,19 +98,25 @@ def solve(
     """
     c = checks.span_bound("solve", span_bound)
     check_options(model, c, tol, sense, method, ref_state, damping, contraction, policy, max_sweeps, on_fail, threads)
+    if memory is not None and not _real(memory) >= 0:
+        raise OptionError(
+            f"solve: memory must be a number of bytes ≥ 0; got {memory!r}. Leave it out for the size of the model."
+        )
+    begun = perf_counter()
     problem = prepare(model, sense)
     v = np.zeros(problem.n_states)
     if v_init is not None:
         v = checks.vector("solve", "v_init", v_init, problem.n_states)
         v = clip_span(v - v.min(), c)  # near 0, where numbers are dense
     a, gamma = (None if number is None else float(number) for number in (damping, contraction))
-    with Crew(int(threads)) as crew:
-        iteration = Iteration(problem, v.copy(), c, float(tol), int(ref_state), a, gamma, int(max_sweeps), crew)
-        gains = _run(model, iteration, method, None if v_init is None else v)
-    solution = _solution(model, iteration, c, policy, sense)
+    with Crew(int(threads)) as crew, watching(progress) as watch:
+        iteration = Iteration(problem, v.copy(), c, float(tol), int(ref_state), a, gamma, int(max_sweeps), crew, watch)
+        limit = max(_LEAST_MEMORY, problem.n_bytes) if memory is None else float(memory)
+        how = _run(model, iteration, method, None if v_init is None else v, limit)
+    solution = _solution(model, iteration, c, policy, sense, how, begun)
     if solution.converged or on_fail == "return":
         return solution
-    raise _failure(solution, iteration, gains)
+    raise _failure(solution, iteration, how.gains)
 
 
 def scopt(model: Model, span_bound: float, **options: Any) -> Solution:
@@ -139,26 +148,27 @@ def gain_curve(model: Model, span_bounds: Sequence[float] | Vector, **options: A
     return np.array(gains)
 
 
-def _run(model: Model, iteration: Iteration, method: str, v: Vector | None) -> Vector | None:
-    """Iterate by the method; return the gain of each state where a direct solution shows that these differ."""
+class _How(NamedTuple):
+    """What was done: the method, the entries of the largest factors, and the gain of each state where these are known to differ."""
+
+    method: str
+    factor_size: int = 0
+    gains: Vector | None = None
+
+
+def _run(model: Model, iteration: Iteration, method: str, v: Vector | None, memory: float) -> _How:
+    """Iterate by the method; value iteration is the end of all that does not get there by itself."""
     if method == "policy-iteration":
-        return _solve_directly(model, iteration, v)
-    if method == "modified-policy-iteration":
-        iteration.run_modified()
-        return None
-    auto, gains = method == "auto", None
-    if auto:
-        iteration.overrelax()
-        iteration.hasten()
-    iteration.run(
-        adapt=auto,
-        may_hand_over=lambda: auto and iteration.c == inf and isinstance(model, MDP) and solves_directly(model),
-    )
-    if iteration.handed_over:
-        gains = _solve_directly(model, iteration, iteration.v)
-        if not iteration.converged and gains is None:
-            iteration.run(adapt=False)
-    return gains
+        return _How(method, gains=_solve_directly(model, iteration, v))
+    if method == "value-iteration" or iteration.plain_only:
+        iteration.run()
+        return _How("value-iteration")
+    rounds = Rounds(iteration, may_solve=method == "auto", memory=memory)
+    rounds.run()
+    if iteration.over:
+        return _How(rounds.method, rounds.factor_size)
+    iteration.run()
+    return _How("value-iteration", rounds.factor_size)
 
 
 def _solve_directly(model: Model, iteration: Iteration, v: Vector | None) -> Vector | None:
@@ -232,15 +242,14 @@ def _real(value: object) -> float:
         return nan
 
 
-def _solution(model: Model, iteration: Iteration, c: float, policy: str, sense: str) -> Solution:
+def _solution(
+    model: Model, iteration: Iteration, c: float, policy: str, sense: str, how: _How, begun: float
+) -> Solution:
     room = max(
         iteration.tol - iteration.width, 0.0
     )  # with ties no wider than this the policy keeps its promise exactly
     problem, v = iteration.problem, iteration.v
-    if iteration.values is None:
-        rule = decide(model, v, c, policy=policy, sense=sense, tie=room, problem=problem)
-    else:
-        rule = greedy_rule(model, problem, problem.best_of(iteration.values, room), v)
+    rule = decide(model, v, c, policy=policy, sense=sense, tie=room, problem=problem, values=iteration.values)
     bias = v - v[iteration.s_ref]
     return Solution(
         policy=rule.policy,
@@ -253,6 +262,9 @@ def _solution(model: Model, iteration: Iteration, c: float, policy: str, sense: 
         converged=iteration.converged,
         feasible=bool(rule.feasible.all()),
         truncated=rule.truncated,
+        method=how.method,
+        seconds=iteration.seconds | {"total": perf_counter() - begun},
+        factor_size=how.factor_size,
         _rule=rule,
     )
 

@@ -1,4 +1,4 @@
-"""One block of a Markov chain by sweeps: for large blocks whose factors would fill up.
+"""One block of a Markov chain by iteration: for large blocks whose factors would fill up.
 
 They end with residuals of at most 1e-11 of the scale, or raise. That says little of the error where a block hangs together by rare
 transitions alone, so such blocks are refused.
@@ -7,47 +7,47 @@ transitions alone, so such blocks are refused.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from spanrl.errors import SpanrlError
-from spanrl.kernels.chains import solve_transient, stationary_sweeps
-from spanrl.kernels.iterate import value_iteration
+from spanrl.kernels.chains import solve_transient
 from spanrl.kernels.layout import PLAIN, Arrays, workspace
 from spanrl.models.checks import frozen
 from spanrl.planning.blocks import Recurrent, Transient
+from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import closed_components
-from spanrl.planning.problem import Vector, longest_step
+from spanrl.planning.problem import Problem, Vector
+from spanrl.planning.rounds import Rounds
 
 _RESIDUAL = 1e-11
-_ROUNDING = 1.4e-14  # in units of the vector: below this a residual is noise
-_DAMPING = 0.9  # a chain may be periodic
 _MAX_SWEEPS = 10**7
 _ENTRIES_A_CALL = 2 * 10**7  # a kernel call lasts 0.1 s at the most
 _RARE = 1e-6  # sweeps do not see what happens more rarely
 
 
 def recurrent_by_sweeps(P: Any, r: Vector) -> Recurrent:
-    """Iterate damped relative values and the stationary distribution until both equations hold to 1e-11 of the scale."""
+    """Find gain and relative values as the solver does, then the mean of the values, which is the gain of a chain that pays them."""
     check_links(P, np.zeros(r.size))
     arrays = _plain(P)
-    reward, ws = frozen(r, np.float64), workspace(arrays)
-    v, u = np.zeros(r.size), np.empty(r.size)
-    tol, a = _RESIDUAL * max(float(np.ptp(r)), 1e-300), _DAMPING * longest_step(arrays)
-    for n in _calls(arrays):
-        _, lo, hi, _, done, _ = value_iteration(arrays, reward, 1.0, ws, v, u, np.inf, tol, 0.0, 0.0, a, 0, n, np.inf)
-        tol = max(tol, _ROUNDING * float(np.abs(v).max()))
-        if done:
-            break
-    else:
+    lo, hi, v = _gain(arrays, r)
+    low, high, _ = _gain(arrays, v)
+    return Recurrent((lo + hi) / 2, v - (low + high) / 2, (hi - lo) / 2, 0.0, 0.0)
+
+
+def _gain(arrays: Arrays, r: Vector) -> tuple[float, float, Vector]:
+    """Return a bracket of the gain of a chain, as narrow as 1e-11 of the rewards' spread or as rounding allows, and its relative values."""
+    problem = Problem(arrays, frozen(r, np.float64), 1.0, workspace(arrays))
+    tol = _RESIDUAL * max(float(np.ptp(r)), 1e-300)
+    iteration = Iteration(problem, np.zeros(r.size), inf, tol, 0, None, None, _MAX_SWEEPS)
+    Rounds(iteration, may_solve=True, memory=problem.n_bytes).run()
+    if not iteration.over and not iteration.is_noise():
+        iteration.run()
+    if not iteration.converged and not iteration.is_noise():
         raise _too_slow(r.size)
-    transposed = _plain(P.T.tocsr())
-    mu, work = np.full(r.size, 1.0 / r.size), np.empty(r.size)
-    for n in _calls(arrays):
-        if stationary_sweeps(transposed, mu, work, a, _RESIDUAL, n) <= _RESIDUAL:
-            return Recurrent((lo + hi) / 2, v - mu @ v, (hi - lo) / 2, 0.0, 0.0)
-    raise _too_slow(r.size)
+    return iteration.lo, iteration.hi, iteration.v
 
 
 def transient_by_sweeps(P: Any, left: Vector, b: Vector) -> Transient:

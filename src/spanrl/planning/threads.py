@@ -1,29 +1,32 @@
-"""Sweeps shared among threads: blocks of neighbouring states with equal numbers of nonzeros, one block a thread.
+"""Sweeps shared among threads: blocks of neighbouring states with equal numbers of nonzeros, one block per thread.
 
 Every block writes its own part of Lv and reads nothing that another writes, and all that looks at the whole vector (the order of
 the states of a set model, the truncation, the bracket, the step) is done by one thread with the same code as ever: the number of threads
-cannot be seen in the result. Handing out the blocks costs some 50 µs a sweep, so that small models are swept by one thread.
+cannot be seen in the result. Handing out the blocks costs some 50 µs per sweep, so that small models are swept by one thread.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanrl.kernels.backups import block_backup
 from spanrl.kernels.iterate import finish_sweep, value_iteration
 from spanrl.kernels.layout import PLAIN
 from spanrl.kernels.order import rank_states
+from spanrl.kernels.policies import block_improve, improve_from
 from spanrl.planning.problem import Problem, Vector
 
 PAYS = 10**6
 """Nonzeros of a model from which threads are used."""
 
-Outcome = tuple[int, float, float, float, bool, float]
+Outcome = tuple[int, float, float, float, bool]
 
 
 class Crew:
@@ -59,22 +62,44 @@ class Crew:
         a: float,
         s_ref: int,
         budget: int,
-        reach: float,
     ) -> Outcome:
         """Do what :func:`spanrl.kernels.iterate.value_iteration` does, to the last bit, with threads where they pay."""
-        if self.threads == 1 or p.arrays.succ.size < PAYS:
+        if not self.shares(p):
             shared = (p.arrays, p.reward, p.sign, p.workspace, v, u)
-            return value_iteration(*shared, c, tol, extra, gamma, a, s_ref, budget, reach)  # type: ignore[no-any-return]
+            return value_iteration(*shared, c, tol, extra, gamma, a, s_ref, p.rounding, budget)  # type: ignore[no-any-return]
         n, lo, hi, closed = 0, -np.inf, np.inf, False
-        while n < budget and not closed and reach >= 0.0:
-            self._backup(p, v, u)
-            lo, hi, extra, closed = finish_sweep(v, u, c, tol, extra, gamma, a, s_ref)
-            reach -= a * (hi - lo)
+        while n < budget and not closed:
+            self._in_blocks(p, v, lambda m, ws, part: block_backup(m, p.reward, p.sign, ws, v, u[part]))
+            lo, hi, extra, closed = finish_sweep(v, u, c, tol, extra, gamma, a, s_ref, p.rounding)
             n += 1
-        return n, lo, hi, extra, closed, reach
+        return n, lo, hi, extra, closed
 
-    def _backup(self, p: Problem, v: Vector, u: Vector) -> None:
-        """Set u = Lv, the last block in this thread."""
+    def improve(
+        self, p: Problem, v: Vector, q: Vector, u: Vector, pair: NDArray[np.int64], *, blank: bool = False
+    ) -> tuple[float, float, int]:
+        """Set q to the value of every pair at v, u = Lv and ``pair`` to pairs that attain it.
+
+        ``blank`` tells that v = 0 in a plain model: then the rewards are the values. Returns (min(Lv − v), max(Lv − v), changes of pairs).
+        """
+        if blank:
+            q[:] = p.reward
+            return improve_from(p.arrays.pair_ptr, p.reward, v, u, pair)  # type: ignore[no-any-return]
+        if not self.shares(p):
+            if p.arrays.kind != PLAIN:
+                rank_states(p.sign, v, p.workspace)
+            return block_improve(p.arrays, p.reward, p.sign, p.workspace, v, v, q, u, pair)  # type: ignore[no-any-return]
+        found = self._in_blocks(
+            p, v, lambda m, ws, part: block_improve(m, p.reward, p.sign, ws, v, v[part], q, u[part], pair[part])
+        )
+        lo, hi, changes = zip(*found, strict=True)
+        return min(lo), max(hi), sum(changes)
+
+    def shares(self, p: Problem) -> bool:
+        """Tell whether threads share the sweeps over a problem."""
+        return self.threads > 1 and p.arrays.succ.size >= PAYS
+
+    def _in_blocks(self, p: Problem, v: Vector, work: Callable[[Any, Any, slice], Any]) -> list[Any]:
+        """Return what ``work`` returns for each block, the last of them in this thread."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="spanrl")
         if self._problem is not p:
@@ -82,11 +107,9 @@ class Crew:
         if p.arrays.kind != PLAIN:
             rank_states(p.sign, v, p.workspace)
         *others, own = self._blocks
-        under_way = [self._pool.submit(block_backup, m, p.reward, p.sign, ws, v, u[part]) for m, ws, part in others]
-        m, ws, part = own
-        block_backup(m, p.reward, p.sign, ws, v, u[part])
-        for block in under_way:
-            block.result()
+        under_way = [self._pool.submit(work, *block) for block in others]
+        last = work(*own)
+        return [*(block.result() for block in under_way), last]
 
 
 def blocks(p: Problem, n: int) -> list[tuple[Any, Any, slice]]:

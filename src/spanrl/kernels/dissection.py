@@ -1,0 +1,243 @@
+"""Nested dissection (George 1973): the order in which to eliminate the states of a chain, and what the factors will cost.
+
+A breadth-first search from a state at the edge cuts a graph into levels; a narrow level in the middle separates what lies before it from
+what lies behind. Eliminating both sides first, by the same rule, keeps their factors apart. States with very many neighbours come last.
+With the elimination tree (Liu 1986) the size of the factors is then counted, not guessed, in time proportional to it, and both stop as
+soon as a limit is passed: a graph without narrow separators is told at its first one.
+
+The factors are those of I − Q with pivots on the diagonal, and so stable, as I − Q is an M-matrix; their pattern is that of A + Aᵀ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spanrl.kernels.jit import allocating, kernel
+from spanrl.kernels.krylov import dot
+
+_LEAF = 24  # states below which a part is not cut again
+_HUB = 10  # times √S: neighbours above which a state comes last
+_BEHIND = -1
+
+
+@allocating
+def neighbours(ptr, succ):
+    """Return, compressed, the successors and predecessors of each state but itself, some of them twice."""
+    S = ptr.size - 1
+    where = np.zeros(S + 1, np.int64)
+    for s in range(S):
+        for j in range(ptr[s], ptr[s + 1]):
+            if succ[j] != s:
+                where[s + 1] += 1
+                where[succ[j] + 1] += 1
+    for s in range(S):
+        where[s + 1] += where[s]
+    both, at = np.empty(where[S], np.uint32), where[:-1].copy()
+    for s in range(S):
+        for j in range(ptr[s], ptr[s + 1]):
+            x = succ[j]
+            if x != s:
+                both[at[s]] = x
+                both[at[x]] = s
+                at[s] += 1
+                at[x] += 1
+    return where, both
+
+
+@kernel
+def search(ptr, near, part, own, first, queue, ends):
+    """Search breadth-first from ``first`` among the states whose ``part`` is ``own``; return (states found, levels).
+
+    The states found stand in ``queue``, those of level k before ``ends[k]``; their part is −own.
+    """
+    queue[0], part[first], ends[0] = first, -own, 1
+    found, done, level = 1, 0, 0
+    while True:
+        while done < ends[level]:
+            s = queue[done]
+            done += 1
+            for e in range(ptr[s], ptr[s + 1]):
+                x = near[e]
+                if part[x] == own:
+                    part[x] = -own
+                    queue[found] = x
+                    found += 1
+        if found == ends[level]:
+            return found, level + 1
+        level += 1
+        ends[level] = found
+
+
+@kernel
+def narrowest(ends, n_levels):
+    """Return the level that is the best separator: few states, and many on either side."""
+    n, at, least = ends[n_levels - 1], 1, np.inf
+    for k in range(1, n_levels - 1):
+        smaller = min(ends[k - 1], n - ends[k])
+        cost = (ends[k] - ends[k - 1]) * (n / 2.0 + 1.0) / (smaller + 1.0)
+        if cost < least:
+            at, least = k, cost
+    return at
+
+
+@kernel
+def separate(ptr, near, part, queue, ends, n_levels, order):
+    """Cut a piece whose levels stand in ``queue`` at its best separator; return how many states lie before it, and how many it has.
+
+    Writes the states before it to ``order``, then those behind it, then the separator, whose part becomes 0.
+    """
+    level, found = narrowest(ends, n_levels), order.size
+    low, high = ends[level - 1], ends[level]
+    for e in range(high, found):
+        part[queue[e]] = _BEHIND
+    for e in range(low):
+        order[e] = queue[e]
+    before, n_cut = low, 0
+    for e in range(low, high):  # of the level itself, only those that touch what lies behind it
+        x, touches = queue[e], False
+        for j in range(ptr[x], ptr[x + 1]):
+            touches = touches or part[near[j]] == _BEHIND
+        if touches:
+            n_cut += 1
+            order[found - n_cut], part[x] = x, 0
+        else:
+            order[before] = x
+            before += 1
+    for e in range(high, found):
+        order[before + e - high] = queue[e]
+    return before, n_cut
+
+
+@allocating
+def dissect(ptr, near, most, order):  # noqa: PLR0912 - one loop over pieces, with its bookkeeping
+    """Write the states in the order of their elimination; return False where the factors would have more than ``most`` entries each."""
+    S, fill = ptr.size - 1, 0.0
+    part, nodes, queue = np.ones(S, np.int64), np.empty(S, np.int64), np.empty(S, np.int64)
+    ends, begins, stops = np.empty(S + 1, np.int64), np.empty(S + 1, np.int64), np.empty(S + 1, np.int64)
+    n, last, hub = 0, S, _HUB * np.sqrt(S) + 16.0
+    for s in range(S):
+        if ptr[s + 1] - ptr[s] > hub:
+            last -= 1
+            order[last], part[s] = s, 0
+        else:
+            nodes[n] = s
+            n += 1
+    begins[0], stops[0] = 0, n
+    top, own = (
+        1,
+        1,
+    )  # ranges of ``nodes`` still to be cut, whose places in ``order`` are the same range; own: their part, to be renamed
+    while top > 0:
+        top -= 1
+        begin, stop, bottom = begins[top], stops[top], top
+        own += 1
+        for k in range(begin, stop):
+            part[nodes[k]] = own
+        at = begin
+        for k in range(begin, stop):  # one connected piece after the other
+            if part[nodes[k]] != own:
+                continue
+            found, _ = search(ptr, near, part, own, nodes[k], queue, ends)
+            edge = queue[found - 1]
+            own += 1
+            for e in range(found):
+                part[queue[e]] = own
+            found, n_levels = search(ptr, near, part, own, edge, queue, ends)
+            own -= 1
+            if found <= _LEAF or n_levels < 3:
+                for e in range(found):
+                    order[at + e] = queue[found - 1 - e]
+                    part[queue[e]] = 0
+                at += found
+                fill += 0.0 if found <= _LEAF else found * found / 2.0
+                continue
+            before, n_cut = separate(ptr, near, part, queue, ends, n_levels, order[at : at + found])
+            fill += n_cut * n_cut / 2.0
+            begins[top], stops[top] = at, at + before
+            begins[top + 1], stops[top + 1] = at + before, at + found - n_cut
+            top += 2
+            at += found
+        if fill > most:
+            return False
+        for k in range(
+            bottom, top
+        ):  # what is still to be cut was written to ``order``, as the loop above reads ``nodes``
+            for e in range(begins[k], stops[k]):
+                nodes[e] = order[e]
+    return True
+
+
+@allocating
+def count_factors(ptr, near, order, most):
+    """Return the entries of one triangular factor and the multiplications of the factorisation; more than ``most`` entries: (∞, ∞).
+
+    Row k of the factor holds the states on the paths up the elimination tree from the neighbours of k that are eliminated before it.
+    """
+    S = ptr.size - 1
+    rank, parent, above = np.empty(S, np.int64), np.full(S, -1), np.full(S, -1)
+    seen, length = np.full(S, -1), np.ones(S)
+    for k in range(S):
+        rank[order[k]] = k
+    for k in range(S):
+        s = order[k]
+        for e in range(ptr[s], ptr[s + 1]):
+            i = rank[near[e]]
+            while i < k and above[i] != k:
+                up = above[i]
+                above[i] = k  # a short cut for the next walk
+                if up < 0:
+                    parent[i] = k
+                    break
+                i = up
+    entries = np.float64(S)
+    for k in range(S):
+        s, seen[k] = order[k], k
+        for e in range(ptr[s], ptr[s + 1]):
+            i = rank[near[e]]
+            while i < k and seen[i] != k:
+                seen[i] = k
+                length[i] += 1.0
+                entries += 1.0
+                i = parent[i]
+        if entries > most:
+            return np.inf, np.inf
+    return entries, dot(length, length)
+
+
+@allocating
+def columns(chain, horizon, order, near_ptr, near):
+    """Return I − Q by compressed columns, its states in the given order: (ptr, row, value); see :mod:`spanrl.kernels.krylov` for Q.
+
+    Its pattern is that of A + Aᵀ, with zeros: the factorisation takes the elimination tree from it.
+    """
+    S, gamma = order.size, 1.0 - 1.0 / horizon
+    rank, ptr, seen = np.empty(S, np.int64), np.zeros(S + 1, np.int64), np.full(S, -1)
+    for k in range(S):
+        rank[order[k]] = k
+    for s in range(S):
+        ptr[rank[s] + 1] += 1
+        for e in range(near_ptr[s], near_ptr[s + 1]):
+            if seen[near[e]] != s:
+                seen[near[e]] = s
+                ptr[rank[s] + 1] += 1
+    for k in range(S):
+        ptr[k + 1] += ptr[k]
+    at, row, value = ptr[:-1].copy(), np.empty(ptr[S], np.int32), np.empty(ptr[S])
+    prob = np.zeros(S)
+    seen[:] = -1
+    for k in range(S):  # rows in order: each column is then sorted
+        s = order[k]
+        weight = 1.0 if chain.cut[s] else gamma
+        row[at[k]], value[at[k]] = k, 1.0 if chain.cut[s] else 1.0 / horizon + gamma * chain.out[s]
+        at[k] += 1
+        for j in range(chain.ptr[s], chain.ptr[s + 1]):
+            prob[chain.succ[j]] += chain.prob[j]
+        for e in range(near_ptr[s], near_ptr[s + 1]):
+            x = near[e]
+            if seen[x] != s:
+                seen[x] = s
+                column = rank[x]
+                row[at[column]], value[at[column]] = k, -weight * prob[x]
+                prob[x] = 0.0
+                at[column] += 1
+    return ptr.astype(np.int32), row, value

@@ -1,0 +1,306 @@
+"""Policy improvement and evaluation by sweeps: choose a policy by one sweep over all actions, freeze it, sweep over it alone.
+
+A frozen policy is a Markov reward process. States that a span bound truncates have no row of their own in it: the truncation sets their
+value to that of the lowest state s₀ plus c, so their row leads to s₀ (see :mod:`spanrl.planning.resolvent`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spanrl.kernels.backups import some_values
+from spanrl.kernels.iterate import bracket
+from spanrl.kernels.jit import kernel
+from spanrl.kernels.layout import PLAIN
+
+_SHORTEST = 1e-3  # probabilities of leaving below which steps are not made longer: they would cost digits
+_MOST_NARROWER, _LEAST_NARROWER = 0.1, 1e-4
+_FEW_SWEEPS = 25  # over one policy: not worth looking for another way
+
+
+class Chain(NamedTuple):
+    """A frozen policy: the rows of its transitions to *other* states, what they sum to, and the rewards."""
+
+    ptr: Any  # int64 [S+1]
+    succ: Any  # uint32 [n]
+    prob: Any  # float64 [n]
+    out: Any  # float64 [S]  the probability of leaving each state: summed, as 1 − p(s, s) would lose digits
+    reward: Any  # float64 [S]
+    cut: Any  # uint8 [S]    1: truncated
+
+
+def new_chain(n_states: int, n_listed: int) -> Chain:
+    """Allocate a chain with room for so many transitions."""
+    S = n_states
+    rows = np.zeros(S + 1, dtype=np.int64), np.empty(n_listed, dtype=np.uint32), np.empty(n_listed)
+    return Chain(*rows, np.empty(S), np.empty(S), np.zeros(S, dtype=np.uint8))
+
+
+@kernel
+def longest_rows(pair_ptr, succ_ptr):
+    """Return the number of listed successors of any policy, at most: the longest row of each state, summed."""
+    total = 0
+    for s in range(pair_ptr.size - 1):
+        longest = 0
+        for i in range(pair_ptr[s], pair_ptr[s + 1]):
+            longest = max(longest, succ_ptr[i + 1] - succ_ptr[i])
+        total += longest
+    return total
+
+
+@kernel
+def improve(m, reward, v, own, q, out, pair):
+    """Set q to the value of each pair of a plain model at v, out = Lv, and pair to one that attains it.
+
+    This is done on a block of states: ``m.pair_ptr`` is that of the block; ``own``, ``out`` and ``pair`` are the parts of vectors in it. A
+    pair that is among the best is not changed. Returns (min(Lv − v), max(Lv − v), changes). Indices are unsigned and running: numba then
+    checks for no negative ones.
+    """
+    pair_ptr, succ_ptr, succ, prob = m.pair_ptr, m.succ_ptr, m.succ, m.low
+    i, last, one, two = np.uint64(pair_ptr[0]), np.uint64(pair_ptr[out.size]), np.uint64(1), np.uint64(2)
+    j = np.uint64(succ_ptr[i])
+    while i < last:
+        value = reward[i]
+        end = np.uint64(succ_ptr[i + one])
+        while j + one < end:
+            value += prob[j] * v[succ[j]]
+            value += prob[j + one] * v[succ[j + one]]
+            j += two
+        if j < end:
+            value += prob[j] * v[succ[j]]
+            j += one
+        q[i] = value
+        i += one
+    return improve_from(pair_ptr, q, own, out, pair)
+
+
+@kernel
+def improve_from(pair_ptr, q, own, out, pair):
+    """Do what :func:`improve` does, given the values q of all pairs: for the block of states whose pairs begin at ``pair_ptr[:-1]``."""
+    lo, hi, changes = np.inf, -np.inf, 0
+    i, one = np.uint64(pair_ptr[0]), np.uint64(1)
+    for s in range(out.size):
+        best, at, last = -np.inf, i, np.uint64(pair_ptr[s + 1])
+        while i < last:
+            value = q[i]
+            at = i if value > best else at
+            best = max(best, value)
+            i += one
+        d = best - own[s]
+        lo, hi = min(lo, d), max(hi, d)
+        out[s] = best
+        worse = q[pair[s]] < best
+        pair[s] = at if worse else pair[s]
+        changes += worse
+    return lo, hi, changes
+
+
+@kernel
+def lowest_state(u):
+    """Return s₀, the first state of the smallest value."""
+    s_min = 0
+    for s in range(u.size):
+        if u[s] < u[s_min]:
+            s_min = s
+    return s_min
+
+
+@kernel
+def truncate(u, ceiling, cut):
+    """Set u ← min(u, ceiling) and mark the states that were above; return how many were."""
+    n = 0
+    for s in range(u.size):
+        cut[s] = u[s] > ceiling
+        n += cut[s]
+        u[s] = min(u[s], ceiling)
+    return n
+
+
+@kernel
+def differences(x, y):
+    """Return in how many places two vectors differ."""
+    n = 0
+    for s in range(x.size):
+        n += x[s] != y[s]
+    return n
+
+
+@kernel
+def freeze(ptr, succ, prob, reward, pairs, s_min, chain):
+    """Write ``pairs`` [S] of compressed rows and their rewards to a chain; cut states lead to s_min. Returns the largest ``out``."""
+    to_ptr, to_succ, to_prob, to_out, to_reward, cut = chain
+    n, one, most = np.uint64(0), np.uint64(1), 0.0
+    to_ptr[0] = 0
+    for s in range(pairs.size):
+        i = np.uint64(pairs[s])
+        to_reward[s] = reward[i]
+        if cut[s]:
+            to_succ[n], to_prob[n], to_out[s] = s_min, 1.0, 1.0
+            n += one
+        else:
+            j, end, out = np.uint64(ptr[i]), np.uint64(ptr[i + one]), 0.0
+            while j < end:
+                x, p = succ[j], prob[j]
+                to_succ[n], to_prob[n] = x, p  # overwritten by the next one where it is the state itself
+                other = (x != s) & (p > 0.0)
+                out += p if other else 0.0
+                n += np.uint64(other)
+                j += one
+            to_out[s] = out
+        most = max(most, to_out[s])
+        to_ptr[s + 1] = n
+    return most
+
+
+@kernel
+def chain_sweep(chain, c, s_min, v, a, shift, u):
+    """Set u = v + a(F_d v − v) − shift for a frozen policy d; return the smallest and the largest of F_d v − v.
+
+    F_d v is r + Pv, and F_d v(s_min) + c in cut states.
+    """
+    ptr, succ, prob, out, reward, cut = chain
+    lo, hi, at_min, any_cut = np.inf, -np.inf, 0.0, False
+    j, one, two = np.uint64(0), np.uint64(1), np.uint64(2)
+    for s in range(v.size):
+        x = v[s]
+        d = reward[s] - out[s] * x
+        end = np.uint64(ptr[s + 1])
+        while j + one < end:
+            d += prob[j] * v[succ[j]]
+            d += prob[j + one] * v[succ[j + one]]
+            j += two
+        if j < end:
+            d += prob[j] * v[succ[j]]
+            j += one
+        u[s] = x + a * d - shift
+        at_min = x + d if s == s_min else at_min
+        if cut[s]:
+            any_cut = True
+        else:
+            lo, hi = min(lo, d), max(hi, d)
+    if any_cut:
+        for s in range(v.size):
+            if cut[s]:
+                d = at_min + c - v[s]
+                u[s] = v[s] + a * d - shift
+                lo, hi = min(lo, d), max(hi, d)
+    return lo, hi
+
+
+@kernel
+def move(v, u, a, shift):
+    """Set v ← (1−a)v + a·u − shift."""
+    for s in range(v.size):
+        v[s] = (1.0 - a) * v[s] + a * u[s] - shift
+
+
+@kernel
+def chain_sweeps(chain, c, s_min, v, u, a, target, budget):
+    """Sweep over a frozen policy with steps of length a until its bracket is at most ``target`` wide, or the budget is spent.
+
+    Returns (sweeps, first width, last width). v goes to and fro between v and u, and ends in v.
+    """
+    n, first, width, shift = 0, np.inf, np.inf, 0.0
+    while n < budget and not width <= target:
+        if n % 2 == 0:
+            lo, hi = chain_sweep(chain, c, s_min, v, a, shift, u)
+        else:
+            lo, hi = chain_sweep(chain, c, s_min, u, a, shift, v)
+        width, shift = hi - lo, a * (lo + hi) / 2.0
+        first = width if n == 0 else first
+        n += 1
+    if n % 2 == 1:
+        for s in range(v.size):
+            v[s] = u[s]
+    return n, first, width
+
+
+@kernel
+def fast_rounds(m, reward, blank, q, v, u, pair, pair_frozen, chain, tol, rounding, warm, look, budget):
+    """Run rounds of policy improvement on a plain model, as long as a few sweeps over a policy are enough for it.
+
+    A round is a sweep over all actions, whose bracket is tested, and sweeps over the policy that it chose. ``blank`` tells that v = 0: then
+    the rewards are the values. The first ``warm`` rounds are full sweeps alone.
+    Returns (rounds, sweeps over policies, lo, hi, changes, step, and of the last policy: target, sweeps, first width, last width). With
+    hi − lo ≤ tol the bracket is closed: v and q are those it belongs to, and nothing is swept.
+    """
+    lo, hi, changes, step, total, n, rounds = -np.inf, np.inf, 0, 1.0, 0, 0, 0
+    target, first, last = 0.0, 0.0, 0.0
+    while rounds < budget and last <= target:
+        if blank and rounds == 0:
+            for i in range(q.size):
+                q[i] = reward[i]
+            improve_from(m.pair_ptr, q, v, u, pair)
+        else:
+            improve(m, reward, v, v, q, u, pair)
+        lo, hi = bracket(v, u, rounding)
+        rounds += 1
+        if hi - lo <= tol:
+            break
+        if rounds <= warm:
+            move(v, u, 1.0, (lo + hi) / 2.0)
+            continue
+        changes = differences(pair, pair_frozen)
+        if changes > 0:
+            most = freeze(m.succ_ptr, m.succ, m.low, reward, pair, 0, chain)
+            step = step_of(most)
+            for s in range(pair.size):
+                pair_frozen[s] = pair[s]
+        target = target_of(hi - lo, tol, changes / pair.size)
+        move(v, u, step, step * (lo + hi) / 2.0)
+        n, first, last = chain_sweeps(chain, np.inf, 0, v, u, step, target, look)
+        total += n
+        left = sweeps_left(n, first, last, target)
+        if 0.0 < left <= _FEW_SWEEPS:
+            n, first, last = chain_sweeps(chain, np.inf, 0, v, u, step, target, 2 + int(1.5 * left))
+            total += n
+    return rounds, total, lo, hi, changes, step, target, n, first, last
+
+
+@kernel
+def target_of(width, tol, changed):
+    """Return how narrow the bracket of a policy is to become, given that of the last full sweep and the part of the states that changed.
+
+    The fewer change, the nearer the policy is to the last one, and the better an evaluation pays.
+    """
+    return max(width * min(max(10.0 * changed, _LEAST_NARROWER), _MOST_NARROWER), tol / 2.0)
+
+
+@kernel
+def sweeps_left(n, first, last, target):
+    """Predict how many more sweeps over a policy are needed, after n that took its bracket from ``first`` to ``last``."""
+    if last <= target:
+        return 0.0
+    return np.log(last / target) / np.log(first / last) * (n - 1) if last < first else np.inf
+
+
+@kernel
+def step_of(most):
+    """Return how long a step may be where every state is left with probability ``most`` or less."""
+    return 1.0 / most if most > _SHORTEST else 1.0
+
+
+@kernel
+def recentre(v):
+    """Shift v so that its largest and smallest value are opposite: numbers are dense near 0. Returns False where v is not finite."""
+    low, high = np.inf, -np.inf
+    for s in range(v.size):
+        low, high = min(low, v[s]), max(high, v[s])
+    middle = low / 2.0 + high / 2.0
+    for s in range(v.size):
+        v[s] -= middle
+    return high - low < np.inf
+
+
+@kernel
+def block_improve(m, reward, sign, ws, v, own, q, out, pair):
+    """Do what :func:`improve` does on a block of states of any model: ``m.pair_ptr`` and ``ws.pairs`` are those of the block.
+
+    The workspace of a set model must be ranked. Blocks write to different places, so that threads may work on them at the same time.
+    """
+    if m.kind == PLAIN:
+        return improve(m, reward, v, own, q, out, pair)
+    some_values(m, reward, sign, ws, ws.pairs, q)
+    return improve_from(m.pair_ptr, q, own, out, pair)

@@ -1,0 +1,357 @@
+"""Policy improvement in rounds: a sweep over all actions chooses a policy and tests the bracket, then the policy is evaluated, roughly.
+
+A round *improves* by full sweeps and *evaluates* the chosen policy in the cheaper of two ways: by sweeps over its rows alone, until their
+bracket is ten times narrower (modified policy iteration), or by one linear system with a horizon H (:mod:`spanrl.planning.resolvent`).
+A few sweeps measure how fast the policy mixes; what each way would cost follows from that. The first way wins where mixing is fast,
+the second where it is slow. Where every state is left with probability p or less, sweeps over the policy take steps of length 1/p: that is
+the aperiodicity transformation (Puterman 1994, Sec. 8.5.4) read backwards.
+
+The horizon grows while policies change little: far from the optimum a policy is not worth an exact evaluation, whose values can be huge and
+misleading. After a system, full sweeps are made for about half of its price, so that improvement is not what everything waits for.
+
+For L, λ-policy iteration never lowers min(Lv − v). A step that does so was solved badly; it is taken back and the other way, or
+a shorter horizon, is tried. T_c and nature's minimum have no such rule; there a step must not widen the bracket much. Nothing of
+this touches the certificate: it is the bracket of the last full sweep.
+"""
+
+from __future__ import annotations
+
+from math import inf, log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spanrl.kernels.iterate import clip
+from spanrl.kernels.layout import BOX, PLAIN
+from spanrl.kernels.policies import (
+    Chain,
+    chain_sweep,
+    chain_sweeps,
+    differences,
+    fast_rounds,
+    freeze,
+    longest_rows,
+    lowest_state,
+    move,
+    new_chain,
+    recentre,
+    step_of,
+    sweeps_left,
+    target_of,
+    truncate,
+)
+from spanrl.planning import threads
+from spanrl.planning.iteration import Iteration
+from spanrl.planning.problem import Problem, Vector
+from spanrl.planning.resolvent import Resolvent
+
+# Rules of thumb; none of them touches the certificate.
+_NARROWER = 0.1  # how much narrower the bracket of a policy becomes in a round of sweeps
+_WARM, _FEW_ACTIONS = 2, 6  # full sweeps before the first policy is worth an evaluation, with so many actions per state
+_LOOK = 5  # sweeps over a policy that show how fast it mixes
+_INNER = 1000  # most sweeps over one policy
+_DAMPED = 0.9  # of a step: for policies that may be periodic
+_FIRST_HORIZON, _LONGEST_HORIZON = 64.0, 1e9
+_FEW, _VERY_FEW = 0.03, 1e-3  # of the states: with fewer changes the policy is nearly settled, nearly the last one
+_ROUGHLY = 3e-3  # part of the residual that a system may leave before that
+_LONGER, _A_LITTLE_LONGER = 8.0, 4.0  # growth of the horizon, once settled and before
+_LONG = 30.0  # how much narrower a system makes the bracket of a policy that is nearly settled
+_SHORT = 3  # rounds of sweeps that show what such rounds are worth
+_SYSTEMS = 5.0  # linear systems that a solve takes, about
+_SHARE = 0.3  # of the price of a system: what is spent on full sweeps after it
+_STALE = 4  # rounds without a narrower bracket, after which it is this share of all that was spent so far
+_LOWER, _WIDER = 0.1, 2.0  # in units of the last width: how far min(Lv − v) may fall, how wide the bracket may become
+_MOST_FAILURES = 12
+_PATIENCE = 25  # rounds without a narrower bracket
+_PROGRESS = 0.9
+_WIDE_ROWS = 8  # entries per listed successor, above which the rows of a box are not written out
+
+_FULL_ENTRY, _FULL_PAIR = 1.6, 3.0  # nanoseconds of a full sweep
+_CHAIN_ENTRY, _CHAIN_STATE = 1.3, 4.0  # and of one over a policy
+_SET_ENTRY = 12.0  # a full sweep over sets
+_CALL = 5e7
+
+
+class _Look(NamedTuple):
+    """What some sweeps over a policy made of its bracket, and how narrow it is to become."""
+
+    target: float
+    sweeps: int
+    first: float
+    last: float
+
+
+class _Before(NamedTuple):
+    """Where a linear system began."""
+
+    v: Vector
+    lo: float
+    width: float
+
+
+class Rounds:
+    """The rounds of one :class:`Iteration`, whose v, bracket and count of sweeps they change."""
+
+    def __init__(self, iteration: Iteration, *, may_solve: bool, memory: float) -> None:
+        """Start at the iteration's v; ``may_solve=False`` leaves out the linear systems."""
+        p = iteration.problem
+        m = p.arrays
+        self._it, self._may_solve = iteration, may_solve
+        self._pair = m.pair_ptr[:-1].copy()
+        self._pair_frozen = np.full(p.n_states, -1)
+        self._cut, self._s_min = np.zeros(p.n_states, dtype=np.uint8), 0
+        self._chain: Chain | None = None
+        self._is_simple = m.kind == PLAIN and iteration.c == inf and m.succ.size < threads.PAYS
+        self._is_monotone = iteration.c == inf and (m.kind == PLAIN or p.sign > 0)
+        self._blank = m.kind == PLAIN and not iteration.v.any()
+        self._values = np.empty(p.n_pairs)
+        self._step, self._is_same, self._width_then = 1.0, False, inf
+        self._widths: list[float] = []  # of the full brackets since the last linear system
+        self._changes = 0
+        self._resolvent, self._horizon = Resolvent(p.n_states, memory), _FIRST_HORIZON
+        self._slowness, self._due, self._failures = inf, 1, 0
+        self._before: _Before | None = None
+        self._best_lo, self._best_hi, self._marked, self._idle, self._stale = -inf, inf, inf, 0, 0
+        self._v_then = np.zeros(
+            p.n_states
+        )  # v when the bracket was last narrowed: where rounds that come to nothing go back to
+        self._spent = 0.0  # nanoseconds, on linear systems and the full sweeps after them
+        entry = _FULL_ENTRY if m.kind == PLAIN else _SET_ENTRY
+        self._full_cost = entry * m.succ.size + _FULL_PAIR * p.n_pairs
+        self._warm = _WARM if p.n_pairs <= _FEW_ACTIONS * p.n_states else 0
+
+    @property
+    def method(self) -> str:
+        """How policies were evaluated, last and at the most effort."""
+        if self._resolvent.factor_size:
+            return "policy-iteration, factorised"
+        return "policy-iteration, Krylov" if self._resolvent.iterations else "modified-policy-iteration"
+
+    @property
+    def factor_size(self) -> int:
+        """Entries of the largest factors."""
+        return self._resolvent.factor_size
+
+    def run(self) -> None:
+        """Go on until the bracket closes, or rounds do not narrow it any more."""
+        it = self._it
+        while not it.over:
+            if self._is_simple and self._before is None:
+                look: _Look | None = self._run_fast()
+            else:
+                self._improve()
+                look = None if it.over or not self._freeze() else self._look()
+            if it.over or look is None:
+                return
+            if not self._goes_on():
+                it.v[:] = self._v_then
+                return
+            self._evaluate(look)
+
+    def _run_fast(self) -> _Look:
+        """Run rounds in compiled code as long as policies mix fast."""
+        it, p = self._it, self._it.problem
+        chain = self._room()
+        with it.phase("sweeps"):
+            rounds, n, it.lo, it.hi, self._changes, self._step, *look = fast_rounds(
+                p.arrays, p.reward, self._blank, self._values, it.v, it.u, self._pair, self._pair_frozen, chain,
+                it.tol, p.rounding, self._warm, _LOOK, max(1, min(it.budget, it.max_sweeps - it.sweeps)),
+            )  # fmt: skip
+        it.sweeps += rounds + n
+        it.converged = it.width <= it.tol
+        self._warm = 0
+        it.values, self._blank, self._is_same = self._values, False, self._changes == 0
+        return _Look(*look)
+
+    def _improve(self) -> None:
+        """Sweep over all actions, as often as is due; the last sweep chooses the policy, and is not yet taken."""
+        it, due, self._due = self._it, self._due, 1
+        self._full_sweep()
+        if it.over or (self._before is not None and self._take_back()) or due == 1:
+            return
+        move(it.v, it.u, 1.0, (it.lo + it.hi) / 2)
+        it.sweep_to(min(it.sweeps + due - 2, it.max_sweeps))
+        if not it.over:
+            self._full_sweep()
+
+    def _full_sweep(self) -> None:
+        """Set u = Fv and the greedy pairs, and test the bracket."""
+        it, p = self._it, self._it.problem
+        with it.phase("sweeps"):
+            it.crew.improve(p, it.v, self._values, it.u, self._pair, blank=self._blank)
+            self._blank = False
+            if it.c < inf:
+                self._s_min = lowest_state(it.u)
+                truncate(it.u, it.u[self._s_min] + it.c, self._cut)
+            it.test()
+        it.values = self._values
+
+    def _take_back(self) -> bool:
+        """Undo the last linear system where it did harm, and prepare to do better."""
+        it, before = self._it, self._before
+        assert before is not None
+        self._before = None
+        if self._is_monotone:
+            harmful = it.lo < before.lo - _LOWER * before.width
+        else:
+            harmful = not it.width <= _WIDER * before.width
+        if not harmful:
+            return False
+        self._failures += 1
+        if not self._resolvent.distrust():
+            self._horizon = max(self._horizon / _LONGER**2, 2.0)
+        it.v[:] = before.v
+        self._full_sweep()
+        return True
+
+    def _goes_on(self) -> bool:
+        """Tell whether rounds still narrow what is known of the gain, or may yet."""
+        it = self._it
+        self._best_lo, self._best_hi = max(self._best_lo, it.lo), min(self._best_hi, it.hi)
+        gap = self._best_hi - self._best_lo
+        settled = self._changes == 0
+        if gap <= _PROGRESS * self._marked:
+            self._marked, self._idle, self._stale = gap, 0, 0
+            self._v_then[:] = it.v
+            return True
+        self._stale += 1
+        if self._stale % _STALE == 0:
+            self._resolvent.distrust()
+        if settled and it.is_noise():
+            it.at_rounding = True
+            return False
+        if settled or not self._is_monotone:
+            self._idle += 1
+        return self._idle <= _PATIENCE and self._failures <= _MOST_FAILURES
+
+    def _freeze(self) -> bool:
+        """Write out the rows of the chosen policy; False where they are too wide. Adapts the horizon to how much the policy changed."""
+        it, p = self._it, self._it.problem
+        m, S = p.arrays, p.n_states
+        self._changes = differences(self._pair, self._pair_frozen)
+        self._is_same = self._chain is not None and not self._changes and m.kind == PLAIN and it.c == inf
+        if self._is_same:
+            return True
+        if m.kind == PLAIN:
+            most = freeze(m.succ_ptr, m.succ, m.low, p.reward, self._pair, self._s_min, self._room())
+        else:
+            if _is_wide(p, self._pair):
+                return False
+            ptr, succ, prob = p.rows(it.v, self._pair)
+            self._chain = new_chain(S, succ.size + S)._replace(cut=self._cut)
+            most = freeze(ptr, succ, prob, p.reward[self._pair], np.arange(S), self._s_min, self._chain)
+        self._step = step_of(most) if it.c == inf else 1.0
+        self._pair_frozen[:] = self._pair
+        return True
+
+    def _room(self) -> Chain:
+        """Return the chain that policies of a plain model are written to."""
+        m = self._it.problem.arrays
+        if self._chain is None:
+            self._chain = new_chain(self._pair.size, longest_rows(m.pair_ptr, m.succ_ptr))._replace(cut=self._cut)
+        return self._chain
+
+    def _look(self) -> _Look:
+        """Take the last full sweep, and a few over the policy that it chose."""
+        it = self._it
+        target = target_of(it.width, it.tol, self._changes / it.v.size)
+        move(it.v, it.u, self._step, self._step * (it.lo + it.hi) / 2)
+        with it.phase("sweeps"):
+            n, *widths = chain_sweeps(self._chain, it.c, self._s_min, it.v, it.u, self._step, target, _LOOK)
+        it.sweeps += n
+        return _Look(target, n, *widths)
+
+    def _evaluate(self, look: _Look) -> None:
+        """Improve v on the frozen policy further: by sweeps, or by a linear system where that is cheaper."""
+        it, chain = self._it, self._chain
+        assert chain is not None
+        target, n, first, last = look
+        need = sweeps_left(n, first, last, target)
+        self._slowness = need / log(last / target) if need else 1.0
+        price = _CHAIN_ENTRY * float(chain.ptr[-1]) + _CHAIN_STATE * it.v.size
+        if self._may_solve:
+            by_sweeps = self._rounds_left() * (self._full_cost + (n + need) * price)
+            by_systems = _SYSTEMS * (self._full_cost + self._resolvent.cost(chain, self._horizon, self._slowness))
+            if by_systems < by_sweeps:
+                self._solve()
+                return
+        if need > 0.0:
+            self._sweep(target, min(need, float(_INNER)), price)
+
+    def _rounds_left(self) -> float:
+        """Predict how many rounds of sweeps the bracket still needs, from what the last ones made of it."""
+        widths = self._widths
+        widths.append(self._it.width)
+        n = len(widths) - 1
+        ratio = _NARROWER if n < _SHORT else (widths[-1] / widths[-1 - _SHORT]) ** (1 / _SHORT)
+        return inf if ratio >= 1.0 else 1.0 + max(log(widths[-1] / self._it.tol), 0.0) / -log(ratio)
+
+    def _sweep(self, target: float, most: float, price: float) -> None:
+        """Sweep over the policy until its bracket is as narrow as the target, or for so many sweeps."""
+        it, left, chunk = self._it, max(1, int(1.2 * most)), max(1, int(_CALL / price))
+        a = (_DAMPED if most >= _INNER else 1.0) * self._step
+        with it.phase("sweeps"):
+            while left > 0:
+                n, _, width = chain_sweeps(self._chain, it.c, self._s_min, it.v, it.u, a, target, min(left, chunk))
+                it.sweeps += n
+                left = 0 if width <= target else left - n
+                it.tell()
+
+    def _aim(self) -> float:
+        """Lengthen the horizon for the next linear system; return the part of the residual that it may leave.
+
+        With a horizon of H a mode that sweeps reduce by e in k steps is reduced by 1 + H/k. Where the policy is nearly the last one the
+        bracket is to close, where it is nearly settled to be thirty times narrower; before that, longer horizons only make values larger.
+        """
+        it, changed = self._it, self._changes / self._it.v.size
+        wanted = it.width / it.tol * 2 if changed <= _VERY_FEW else _LONG
+        if changed > _FEW:
+            self._horizon *= _A_LITTLE_LONGER
+        elif self._stale < _STALE or not changed:
+            self._horizon = max(self._horizon * _LONGER, min(wanted * self._slowness, _LONGEST_HORIZON))
+        self._horizon = min(self._horizon, _LONGEST_HORIZON)
+        return 0.3 / wanted if changed <= _FEW else _ROUGHLY
+
+    def _solve(self) -> None:
+        """Evaluate the policy by a linear system."""
+        it, chain = self._it, self._chain
+        assert chain is not None
+        again = self._is_same and it.width <= _NARROWER * self._width_then  # the factors still do much
+        self._width_then = it.width
+        part = self._aim()
+        with it.phase("linear systems"):
+            lo, hi = chain_sweep(chain, it.c, self._s_min, it.v, 1.0, 0.0, it.u)
+            it.sweeps += 1
+            d = it.u - it.v - (lo + hi) / 2
+            if it.c < inf:
+                d = np.where(self._cut, it.c + it.v[self._s_min] - it.v, d)
+            before = self._resolvent.iterations
+            found = self._resolvent.solve_again(d) if again else None
+            x, cost = found or self._resolvent.solve(chain, self._horizon, d, self._slowness, part)
+            it.sweeps += 2 * (self._resolvent.iterations - before)
+            moved = it.v if x is None else it.v + x
+            if it.c < inf:
+                clip(moved, it.c)
+            if x is None or not recentre(moved):
+                self._failures += 1
+                self._resolvent.distrust()
+                self._horizon = max(self._horizon / _LONGER**3, 2.0)
+                return
+        self._widths.clear()
+        self._before = _Before(it.v.copy(), it.lo, it.width)
+        it.v[:] = moved
+        self._spent += cost
+        effort = _SHARE * cost if self._stale < _STALE else _SHARE * self._spent
+        self._due = 1 + int(effort / self._full_cost)
+        self._spent += effort
+
+
+def _is_wide(p: Problem, pairs: NDArray[np.int64]) -> bool:
+    """Tell whether nature's answers to a policy have far more entries than are listed."""
+    m = p.arrays
+    if m.kind != BOX:
+        return False
+    spread = np.where(m.rest[pairs] > 0, m.slack[pairs] / np.maximum(m.rest[pairs], 1e-300), 0.0)
+    listed = (m.succ_ptr[pairs + 1] - m.succ_ptr[pairs]).sum()
+    return bool(np.minimum(spread, p.n_states).sum() > _WIDE_ROWS * (listed + p.n_states))
