@@ -164,7 +164,7 @@ def plan(
     solution = solve_small(loaded, **options)
     if solution is None:
         with compiling("plan"):
-            solution = solve(loaded, **options, threads=n_threads)
+            solution = solve(loaded, **options, threads=n_threads, progress=on_terminal())
     if as_json:
         fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__ if not name.startswith("_")}
         chain, reward = solution.optimistic
@@ -192,7 +192,7 @@ def plan(
             else "no: the gain is an upper bound; the policy may have another gain and a span above c",
         ),
         ("policy", "deterministic" if solution.policy.is_deterministic else "randomised"),
-        ("sweeps", solution.sweeps),
+        ("method", f"{solution.method}, {solution.sweeps} sweeps"),
     ):
         table.add_row(label, str(value))
     show(table)

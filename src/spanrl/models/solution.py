@@ -85,7 +85,7 @@ class Solution:
         low, high = self.gain_bounds
         state = "converged" if self.converged else "NOT converged"
         lines = [
-            f"Solution: {state} in {self.sweeps} sweeps, {self.seconds['total']:.2g} s, by {self.method}",
+            f"Solution: {state} in {self.sweeps} sweeps by {self.method}",
             f"gain {self.gain:.9g}, certified in [{low:.9g}, {high:.9g}]",
             f"bias span {self.span:.9g}; truncated in {int(self.truncated.sum())} of {self.truncated.size} states"
             + ("" if self.feasible else "; the truncation is not feasible everywhere"),

@@ -87,18 +87,22 @@ class Iteration:
         self.sweeps += 1
         self.converged = self.width <= self.tol
 
-    def run(self) -> None:
-        """Iterate v ← (1−a)v + a·Fv until the bracket closes; a falls below 1 where it stalls, unless the options fix it."""
-        begun, before = self.sweeps, inf
-        look = _FIRST_LOOK
-        while not self.over:
-            self.sweep_to(min(begun + look, self.max_sweeps))
+    def run(self, most: int | None = None) -> bool:
+        """Iterate v ← (1−a)v + a·Fv until the bracket closes, or for ``most`` sweeps; return False where going on is useless.
+
+        a falls below 1 where the bracket stalls, unless the options fix it, and stays so.
+        """
+        begun, before, look = self.sweeps, inf, _FIRST_LOOK
+        end = self.max_sweeps if most is None else min(self.sweeps + most, self.max_sweeps)
+        while not self.converged and self.sweeps < end:
+            self.sweep_to(min(begun + look, end))
             if before < inf and not self.over:
                 if self._hopeless(before):
-                    return
-                if self._gamma == 0.0:
+                    return False
+                if self._gamma == 0.0 and self.sweeps == begun + look:
                     self._dampen(before)
             before, look = self.width, 2 * look
+        return True
 
     def certify(self, v: Vector) -> None:
         """Go to v, apply F once and test the bracket."""

@@ -60,11 +60,10 @@ _LONG = 30.0  # how much narrower a system makes the bracket of a policy that is
 _SHORT = 3  # rounds of sweeps that show what such rounds are worth
 _SYSTEMS = 5.0  # linear systems that a solve takes, about
 _SHARE = 0.3  # of the price of a system: what is spent on full sweeps after it
-_STALE = 4  # rounds without a narrower bracket, after which it is this share of all that was spent so far
+_ALL = 1.0  # the same, of all that was spent so far, where systems do not help: twice as much at the most is then spent as by sweeps alone
+_STALE = 4  # rounds without progress after which they do not
 _LOWER, _WIDER = 0.1, 2.0  # in units of the last width: how far min(Lv − v) may fall, how wide the bracket may become
-_MOST_FAILURES = 12
-_PATIENCE = 25  # rounds without a narrower bracket
-_PROGRESS = 0.9
+_PROGRESS = 0.9  # a bracket this much narrower is progress
 _WIDE_ROWS = 8  # entries per listed successor, above which the rows of a box are not written out
 
 _FULL_ENTRY, _FULL_PAIR = 1.6, 3.0  # nanoseconds of a full sweep
@@ -110,9 +109,9 @@ class Rounds:
         self._widths: list[float] = []  # of the full brackets since the last linear system
         self._changes = 0
         self._resolvent, self._horizon = Resolvent(p.n_states, memory), _FIRST_HORIZON
-        self._slowness, self._due, self._failures = inf, 1, 0
+        self._slowness, self._due, self._is_hopeless = inf, 1, False
         self._before: _Before | None = None
-        self._best_lo, self._best_hi, self._marked, self._idle, self._stale = -inf, inf, inf, 0, 0
+        self._best_lo, self._best_hi, self._marked, self._stale = -inf, inf, inf, 0
         self._v_then = np.zeros(
             p.n_states
         )  # v when the bracket was last narrowed: where rounds that come to nothing go back to
@@ -137,7 +136,7 @@ class Rounds:
         """Go on until the bracket closes, or rounds do not narrow it any more."""
         it = self._it
         while not it.over:
-            if self._is_simple and self._before is None:
+            if self._is_simple and self._before is None and self._due == 1:
                 look: _Look | None = self._run_fast()
             else:
                 self._improve()
@@ -168,12 +167,21 @@ class Rounds:
         """Sweep over all actions, as often as is due; the last sweep chooses the policy, and is not yet taken."""
         it, due, self._due = self._it, self._due, 1
         self._full_sweep()
-        if it.over or (self._before is not None and self._take_back()) or due == 1:
+        if it.over:
             return
-        move(it.v, it.u, 1.0, (it.lo + it.hi) / 2)
-        it.sweep_to(min(it.sweeps + due - 2, it.max_sweeps))
-        if not it.over:
-            self._full_sweep()
+        if self._before is not None and self._take_back():
+            due = self._sweeps_for(_ALL)
+        if due > 1:
+            move(it.v, it.u, 1.0, (it.lo + it.hi) / 2)
+            self._is_hopeless = not it.run(due)
+            if not it.over:
+                self._full_sweep()
+
+    def _sweeps_for(self, share: float) -> int:
+        """Return how many full sweeps cost this share of what was spent so far, and count them as spent."""
+        n = 1 + int(share * self._spent / self._full_cost)
+        self._spent += n * self._full_cost
+        return n
 
     def _full_sweep(self) -> None:
         """Set u = Fv and the greedy pairs, and test the bracket."""
@@ -198,7 +206,6 @@ class Rounds:
             harmful = not it.width <= _WIDER * before.width
         if not harmful:
             return False
-        self._failures += 1
         if not self._resolvent.distrust():
             self._horizon = max(self._horizon / _LONGER**2, 2.0)
         it.v[:] = before.v
@@ -206,24 +213,20 @@ class Rounds:
         return True
 
     def _goes_on(self) -> bool:
-        """Tell whether rounds still narrow what is known of the gain, or may yet."""
+        """Tell whether there is any hope, and note whether rounds still narrow what is known of the gain."""
         it = self._it
         self._best_lo, self._best_hi = max(self._best_lo, it.lo), min(self._best_hi, it.hi)
         gap = self._best_hi - self._best_lo
-        settled = self._changes == 0
         if gap <= _PROGRESS * self._marked:
-            self._marked, self._idle, self._stale = gap, 0, 0
+            self._marked, self._stale = gap, 0
             self._v_then[:] = it.v
             return True
         self._stale += 1
         if self._stale % _STALE == 0:
             self._resolvent.distrust()
-        if settled and it.is_noise():
+        if self._changes == 0 and it.is_noise():
             it.at_rounding = True
-            return False
-        if settled or not self._is_monotone:
-            self._idle += 1
-        return self._idle <= _PATIENCE and self._failures <= _MOST_FAILURES
+        return not (it.at_rounding or self._is_hopeless)
 
     def _freeze(self) -> bool:
         """Write out the rows of the chosen policy; False where they are too wide. Adapts the horizon to how much the policy changed."""
@@ -278,6 +281,8 @@ class Rounds:
                 return
         if need > 0.0:
             self._sweep(target, min(need, float(_INNER)), price)
+        if self._stale >= _STALE:
+            self._due = self._sweeps_for(_ALL)
 
     def _rounds_left(self) -> float:
         """Predict how many rounds of sweeps the bracket still needs, from what the last ones made of it."""
@@ -333,18 +338,16 @@ class Rounds:
             moved = it.v if x is None else it.v + x
             if it.c < inf:
                 clip(moved, it.c)
+            self._spent += cost
             if x is None or not recentre(moved):
-                self._failures += 1
                 self._resolvent.distrust()
-                self._horizon = max(self._horizon / _LONGER**3, 2.0)
+                self._horizon = max(self._horizon / _LONGER**2, 2.0)
+                self._due = self._sweeps_for(_ALL)
                 return
         self._widths.clear()
         self._before = _Before(it.v.copy(), it.lo, it.width)
         it.v[:] = moved
-        self._spent += cost
-        effort = _SHARE * cost if self._stale < _STALE else _SHARE * self._spent
-        self._due = 1 + int(effort / self._full_cost)
-        self._spent += effort
+        self._due = self._sweeps_for(_SHARE * cost / self._spent if self._stale < _STALE else _ALL)
 
 
 def _is_wide(p: Problem, pairs: NDArray[np.int64]) -> bool:

@@ -1,0 +1,223 @@
+"""Rounds of policy improvement: every way of evaluating a policy ends with the same certified gain, also on models made to break it."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from planning_models import garnet, optimal_gains, random_mdp
+
+from spanrl import MDP, BoundedMDP, analyse, evaluate, make, scopt, solve
+from spanrl.errors import MultichainError, NotConvergedError, OptionError
+from spanrl.planning import resolvent, rounds
+from spanrl.planning.components import classify
+
+WAYS = ["sweeps", "krylov", "factors"]
+
+
+@pytest.fixture
+def forced(monkeypatch):
+    """Evaluate every policy in one way, whatever it costs."""
+
+    def force(way):
+        monkeypatch.setattr(rounds, "_SYSTEMS", np.inf if way == "sweeps" else 0.0)
+        monkeypatch.setattr(rounds, "_WARM", 0)
+        original = resolvent.Resolvent.__init__
+
+        def one_way(self, n_states, memory):
+            original(self, n_states, 0.0 if way == "krylov" else memory)
+            self._trusts_krylov = way != "factors"
+
+        monkeypatch.setattr(resolvent.Resolvent, "__init__", one_way)
+
+    return force
+
+
+def ring(S, seed=0):
+    """A deterministic ring, one step or two: every policy is periodic."""
+    rng, s = np.random.default_rng(seed), np.arange(S)
+    succ = np.stack(((s + 1) % S, (s + 2) % S), axis=1).ravel()
+    return MDP.from_pairs(np.repeat(s, 2), np.tile([0, 1], S), np.arange(2 * S + 1), succ, np.ones(2 * S), rng.random(2 * S))
+
+
+def river(S):
+    """A long river: the best action spreads from its end, and bad policies have a bias of 3ˢ."""
+    return make(f"riverswim[n_states={S}]").mdp
+
+
+def clusters(k, m, eps, seed=0):
+    """k parts that are left with probability eps."""
+    rng, S, A = np.random.default_rng(seed), k * m, 2
+    P = np.zeros((S, A, S))
+    for s in range(S):
+        part = s // m * m
+        for a in range(A):
+            P[s, a, part : part + m] = rng.dirichlet(np.ones(m)) * (1 - eps)
+            P[s, a, (part + m + rng.integers(m)) % S] += eps
+    return MDP.from_dense(P, rng.random((S, A)) * np.repeat(rng.random(k), m)[:, None])
+
+
+MODELS = {
+    "garnet": lambda: garnet(np.random.default_rng(0), 60, 3, 4),
+    "ring": lambda: ring(51),
+    "river": lambda: river(40),
+    "clusters": lambda: clusters(4, 6, 1e-4),
+    "knight-quest": lambda: make("knight-quest").mdp,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_way_ends_with_the_optimal_gain(kind, way, forced):
+    mdp = MODELS[kind]()
+    wanted = analyse(mdp, diameter=False).gain if kind in ("clusters", "knight-quest") else optimal_gains(mdp)[0]
+    forced(way)
+    solution = solve(mdp, tol=1e-7)
+    low, high = solution.gain_bounds
+    assert high - low <= 1e-7
+    assert low - 1e-8 <= wanted <= high + 1e-8
+    assert evaluate(mdp, solution.policy).gain.min() >= low - 1e-9
+    named = {"sweeps": "modified-policy-iteration", "krylov": "policy-iteration, Krylov", "factors": "policy-iteration, factorised"}
+    if way != "factors":
+        assert solution.method == named[way] or solution.sweeps < 60
+    assert (solution.factor_size > 0) == solution.method.endswith("factorised")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("seed", range(60))
+def test_no_false_bracket_on_small_models(seed, way, forced):
+    """Deterministic, periodic, slow, multichain: a gain that holds, or an error that names two gains that do."""
+    forced(way)
+    mdp = random_mdp(np.random.default_rng(seed))
+    gains = optimal_gains(mdp)
+    try:
+        solution = solve(mdp)
+    except MultichainError:
+        assert np.ptp(gains) > 1e-9
+        assert classify(mdp) == "multichain"
+        return
+    low, high = solution.gain_bounds
+    assert low - 1e-9 <= gains.min()
+    assert gains.max() <= high + 1e-9
+    assert evaluate(mdp, solution.policy).gain.min() >= low - 1e-9
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.7, 0.99, 1.5])
+@pytest.mark.parametrize("kind", ["garnet", "ring", "river", "clusters"])
+def test_span_bounds_agree_with_value_iteration(kind, part, way, forced):
+    mdp = MODELS[kind]()
+    c = part * solve(mdp).span if kind != "clusters" else 10 * part
+    wanted = scopt(mdp, c, method="value-iteration", tol=1e-5, on_fail="return", max_sweeps=10**5)
+    forced(way)
+    solution = scopt(mdp, c, tol=1e-6)
+    low, high = solution.gain_bounds
+    assert wanted.gain_bounds[0] <= high + 1e-12
+    assert low <= wanted.gain_bounds[1] + 1e-12
+    assert solution.span <= c + 1e-9
+
+
+@pytest.mark.parametrize("sense", ["optimistic", "pessimistic"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["box", "ball"])
+def test_sets_agree_with_value_iteration(kind, way, sense, forced):
+    mdp = clusters(3, 8, 1e-3)
+    if kind == "ball":
+        model = BoundedMDP.l1_ball(mdp, 1e-4, mdp.reward * 0.9, mdp.reward)
+    else:
+        low, high = np.maximum(mdp.prob - 1e-4, 0), np.minimum(mdp.prob + 1e-4, 1)
+        table = (mdp.pair_state, mdp.action, mdp.succ_ptr, mdp.succ)
+        model = BoundedMDP.from_pairs(*table, low, high, np.full(mdp.n_pairs, 1e-5), mdp.reward * 0.9, mdp.reward)
+    wanted = solve(model, sense=sense, method="value-iteration")
+    forced(way)
+    solution = solve(model, sense=sense)
+    assert solution.gain == pytest.approx(wanted.gain, abs=2e-6)
+
+
+@pytest.mark.parametrize("leave", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("way", WAYS)
+def test_nearly_separate_halves_in_exact_fractions(leave, way, forced):
+    """Two states, left with chances a and b: the gain is (b r₀ + a r₁)/(a + b), the bias as large as 1/a."""
+    forced(way)
+    a, b = leave, 3 * leave
+    mdp = MDP.from_dense([[[1 - a, a]], [[b, 1 - b]]], [[0.25], [0.75]])
+    p, q = Fraction(mdp.prob[1]), Fraction(mdp.prob[2])
+    exact = (q * Fraction(1, 4) + p * Fraction(3, 4)) / (p + q)
+    low, high = solve(mdp, tol=1e-6, on_fail="return").gain_bounds
+    assert Fraction(low) <= exact <= Fraction(high)
+
+
+def test_several_recurrent_classes_on_the_way(forced):
+    """Staying looks best everywhere at first: every greedy policy at the start has as many classes as there are states."""
+    S = 30
+    P, r = np.zeros((S, 2, S)), np.zeros((S, 2))
+    P[np.arange(S), 0, np.arange(S)] = 1
+    P[np.arange(S), 1, (np.arange(S) + 1) % S] = 1
+    r[:, 0] = np.linspace(0.1, 0.9, S)
+    for way in WAYS:
+        forced(way)
+        assert solve(MDP.from_dense(P, r)).gain == pytest.approx(0.9, abs=1e-6)
+
+
+def test_a_long_river_takes_few_sweeps():
+    """Plain value iteration needs some 60 000."""
+    assert solve(river(1000)).sweeps < 20_000
+
+
+def test_a_ring_takes_few_sweeps():
+    """Plain value iteration needs 250 000, and damping."""
+    assert solve(ring(1000)).sweeps < 1000
+
+
+def test_factors_keep_within_the_memory():
+    mdp = ring(500)
+    within = solve(mdp)
+    assert within.method == "policy-iteration, factorised"
+    assert 0 < within.factor_size * 8 < 2**26
+    without = solve(mdp, memory=0)
+    assert without.factor_size == 0
+    assert without.gain == pytest.approx(within.gain, abs=2e-6)
+    with pytest.raises(OptionError, match="memory must be a number of bytes ≥ 0; got -1"):
+        solve(mdp, memory=-1)
+
+
+def test_seconds_and_method_are_told():
+    solution = solve(river(100))
+    assert set(solution.seconds) == {"sweeps", "linear systems", "total"}
+    assert 0 < solution.seconds["sweeps"] < solution.seconds["total"]
+    assert solution.method in str(solution)
+    assert solve(river(10), method="value-iteration").method == "value-iteration"
+    assert solve(river(10), method="modified-policy-iteration").method == "modified-policy-iteration"
+
+
+def test_max_sweeps_ends_the_rounds():
+    with pytest.raises(NotConvergedError, match="max_sweeps is reached"):
+        solve(river(500), max_sweeps=40)
+    partial = solve(river(500), max_sweeps=40, on_fail="return")
+    assert partial.gain_bounds[0] <= solve(river(500)).gain <= partial.gain_bounds[1]
+
+
+def test_a_bar_appears_where_a_solve_takes_long(monkeypatch, capsys):
+    monkeypatch.setattr("spanrl.planning.progress._PATIENCE", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    solve(river(300), progress=True)
+    assert "sweeps, width" in capsys.readouterr().err
+    solve(river(300))
+    assert capsys.readouterr().err == ""
+
+
+def test_taken_back_steps_leave_the_certificate_intact(monkeypatch):
+    """Systems solved wrongly on purpose: the bracket stays true, and the solve still ends."""
+    original, calls = resolvent.Resolvent.solve, []
+
+    def wrong(self, chain, horizon, d, slowness, part):
+        x, cost = original(self, chain, horizon, d, slowness, part)
+        calls.append(1)
+        return (x if x is None or len(calls) % 2 else -x), cost
+
+    monkeypatch.setattr(resolvent.Resolvent, "solve", wrong)
+    monkeypatch.setattr(rounds, "_SYSTEMS", 0.0)
+    mdp = clusters(4, 6, 1e-3)
+    wanted = optimal_gains(mdp)[0]
+    low, high = solve(mdp).gain_bounds
+    assert len(calls) > 2
+    assert low - 1e-9 <= wanted <= high + 1e-9
