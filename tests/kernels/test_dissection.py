@@ -19,7 +19,10 @@ def random_graph(rng, S, degree):
 def grid(n):
     """Return the four neighbours of each cell of a square."""
     x, y = np.divmod(np.arange(n * n), n)
-    rows = [[s + d for s_ok, d in ((x[s] > 0, -n), (x[s] < n - 1, n), (y[s] > 0, -1), (y[s] < n - 1, 1)) if s_ok] for s in range(n * n)]
+    rows = [
+        [s + d for s_ok, d in ((x[s] > 0, -n), (x[s] < n - 1, n), (y[s] > 0, -1), (y[s] < n - 1, 1)) if s_ok]
+        for s in range(n * n)
+    ]
     return np.concatenate(([0], np.cumsum([len(row) for row in rows]))), np.concatenate(rows).astype(np.uint32)
 
 
@@ -69,14 +72,20 @@ def test_a_grid_has_narrow_separators_and_a_random_graph_has_none():
     natural, _ = dissection.count_factors(*near, np.arange(3600), np.inf)
     assert entries < 3600 * 31 * np.log2(3600) / 8 < natural / 3
     rng = np.random.default_rng(0)
-    ptr, succ = np.arange(0, 3601 * 5, 5), np.concatenate([rng.choice(3600, 5, replace=False) for _ in range(3600)]).astype(np.uint32)
+    ptr, succ = (
+        np.arange(0, 3601 * 5, 5),
+        np.concatenate([rng.choice(3600, 5, replace=False) for _ in range(3600)]).astype(np.uint32),
+    )
     assert not dissection.dissect(*dissection.neighbours(ptr, succ), 1e5, order)
 
 
 def test_a_hub_comes_last():
     """Every state of a ring also leads to state 0: with the hub in the middle everything would fill."""
     S = 2000
-    ptr, succ = np.arange(0, 2 * S + 1, 2), np.stack(((np.arange(S) + 1) % S, np.zeros(S)), axis=1).ravel().astype(np.uint32)
+    ptr, succ = (
+        np.arange(0, 2 * S + 1, 2),
+        np.stack(((np.arange(S) + 1) % S, np.zeros(S)), axis=1).ravel().astype(np.uint32),
+    )
     order, near = np.empty(S, dtype=np.int64), dissection.neighbours(ptr, succ)
     assert dissection.dissect(*near, 1e5, order)
     assert order[-1] == 0
@@ -105,5 +114,7 @@ def test_columns_are_those_of_the_matrix_in_its_order(seed):
         at = row[ptr[k] : ptr[k + 1]]
         assert (np.diff(at) > 0).all()
         matrix[at, k] = value[ptr[k] : ptr[k + 1]]
-        assert {(a, k) for a in at} == {(a, k) for a in range(S) if k in row[ptr[a] : ptr[a + 1]]}  # a symmetric pattern
+        assert {(a, k) for a in at} == {
+            (a, k) for a in range(S) if k in row[ptr[a] : ptr[a + 1]]
+        }  # a symmetric pattern
     np.testing.assert_allclose(matrix, wanted[order][:, order], atol=1e-14)

@@ -14,7 +14,9 @@ def random_chain(rng, S):
     P = rng.dirichlet(np.full(S, 0.2), S)
     rows, chain = csr_array(P), new_chain(S, S * S)
     chain.cut[1:] = rng.random(S - 1) < 0.2
-    freeze(rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), rows.data, rng.random(S), np.arange(S), 0, chain)
+    freeze(
+        rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), rows.data, rng.random(S), np.arange(S), 0, chain
+    )
     return chain, np.where(chain.cut[:, None] != 0, np.eye(S)[0], P)
 
 

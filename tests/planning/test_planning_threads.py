@@ -91,3 +91,16 @@ def test_an_interrupt_ends_the_solve_and_its_threads(always, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         solve(models()["plain"], threads=3)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("spanrl")]
+
+
+def test_states_without_listed_successors_at_the_end_are_swept(monkeypatch):
+    """The last state may stay where it is and is paid 1: a block that ends before it would miss that."""
+    monkeypatch.setattr(threads, "PAYS", 0)
+    ends = np.array([0.0, 0.0, 0.0])
+    box = BoundedMDP.from_pairs(
+        np.arange(4), np.zeros(4, dtype=int), np.array([0, 1, 2, 3, 3]), np.arange(3), ends, ends + 0.5,
+        np.array([0.5, 0.5, 0.5, 1.0]), np.array([0.0, 0.0, 0.0, 1.0]), np.array([0.0, 0.0, 0.0, 1.0]),
+    )  # fmt: skip
+    for method in ("auto", "value-iteration"):
+        for n in (1, 2, 3, 4):
+            assert solve(box, threads=n, method=method).gain == pytest.approx(1.0, abs=1e-6)

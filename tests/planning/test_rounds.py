@@ -36,7 +36,9 @@ def ring(S, seed=0):
     """A deterministic ring, one step or two: every policy is periodic."""
     rng, s = np.random.default_rng(seed), np.arange(S)
     succ = np.stack(((s + 1) % S, (s + 2) % S), axis=1).ravel()
-    return MDP.from_pairs(np.repeat(s, 2), np.tile([0, 1], S), np.arange(2 * S + 1), succ, np.ones(2 * S), rng.random(2 * S))
+    return MDP.from_pairs(
+        np.repeat(s, 2), np.tile([0, 1], S), np.arange(2 * S + 1), succ, np.ones(2 * S), rng.random(2 * S)
+    )
 
 
 def river(S):
@@ -76,7 +78,11 @@ def test_every_way_ends_with_the_optimal_gain(kind, way, forced):
     assert high - low <= 1e-7
     assert low - 1e-8 <= wanted <= high + 1e-8
     assert evaluate(mdp, solution.policy).gain.min() >= low - 1e-9
-    named = {"sweeps": "modified-policy-iteration", "krylov": "policy-iteration, Krylov", "factors": "policy-iteration, factorised"}
+    named = {
+        "sweeps": "modified-policy-iteration",
+        "krylov": "policy-iteration, Krylov",
+        "factors": "policy-iteration, factorised",
+    }
     if way != "factors":
         assert solution.method == named[way] or solution.sweeps < 60
     assert (solution.factor_size > 0) == solution.method.endswith("factorised")
@@ -221,3 +227,43 @@ def test_taken_back_steps_leave_the_certificate_intact(monkeypatch):
     low, high = solve(mdp).gain_bounds
     assert len(calls) > 2
     assert low - 1e-9 <= wanted <= high + 1e-9
+
+
+def test_a_system_that_has_nothing_to_do_costs_nothing():
+    """Rewards far below 1: the residual of a system is 0 to its own precision."""
+    mdp = clusters(3, 4, 1e-2)
+    tiny = MDP.from_pairs(mdp.pair_state, mdp.action, mdp.succ_ptr, mdp.succ, mdp.prob, mdp.reward * 1e-200)
+    assert solve(tiny, tol=1e-206).gain == pytest.approx(solve(mdp).gain * 1e-200, rel=1e-5)
+
+
+def test_factors_of_another_policy_are_not_used(monkeypatch):
+    """What is solved again belongs to the chain that was factorised."""
+    factorised, original = [], resolvent.Resolvent.solve_again
+    columns = resolvent.columns
+
+    def kept(chain, *args):
+        factorised[:] = [chain.prob[: chain.ptr[-1]].copy(), chain.succ[: chain.ptr[-1]].copy()]
+        return columns(chain, *args)
+
+    def checked(self, d):
+        found = original(self, d)
+        if found is not None:
+            chain = rounds_of[-1]._chain
+            np.testing.assert_array_equal(factorised[0], chain.prob[: chain.ptr[-1]])
+            np.testing.assert_array_equal(factorised[1], chain.succ[: chain.ptr[-1]])
+            used.append(1)
+        return found
+
+    rounds_of, used, start = [], [], rounds.Rounds.__init__
+
+    def noted(self, *args, **options):
+        rounds_of.append(self)
+        start(self, *args, **options)
+
+    monkeypatch.setattr(rounds.Rounds, "__init__", noted)
+    monkeypatch.setattr(resolvent, "columns", kept)
+    monkeypatch.setattr(resolvent.Resolvent, "solve_again", checked)
+    for mdp in (river(200), ring(300), ring(301, 1), river(60)):
+        for tol in (1e-6, 1e-9):
+            solve(mdp, tol=tol)
+    assert used

@@ -97,3 +97,24 @@ def hitting_times(m, target, order, tau, pair, tol, inner, budget):
         if residual <= tol:
             break
     return residual
+
+
+@kernel
+def freeze_toward(m, target, tau, pair, chain, d):
+    """Write the chosen pairs as moves to other states to a chain, and by how much their times differ from τ: d = 1/leave + Σ p(x)τ(x) − τ.
+
+    (I − P̂)x = d, with P̂ the moves and no row for the target, says what τ lacks. No row of it has a horizon: all are marked as cut.
+    """
+    n = 0
+    chain.ptr[0] = 0
+    for s in range(tau.size):
+        chain.cut[s], d[s] = 1, 0.0
+        if s != target:
+            total, leave = _time_by(m, pair[s], target, s, tau)
+            for j in range(m.succ_ptr[pair[s]], m.succ_ptr[pair[s] + 1]):
+                x = m.succ[j]
+                if x not in (s, target):
+                    chain.succ[n], chain.prob[n] = x, m.low[j] / leave
+                    n += 1
+            d[s] = total / leave - tau[s]
+        chain.ptr[s + 1] = n

@@ -285,13 +285,14 @@ def step_of(most):
 @kernel
 def recentre(v):
     """Shift v so that its largest and smallest value are opposite: numbers are dense near 0. Returns False where v is not finite."""
-    low, high = np.inf, -np.inf
+    low, high, finite = np.inf, -np.inf, True
     for s in range(v.size):
         low, high = min(low, v[s]), max(high, v[s])
+        finite = finite and abs(v[s]) < np.inf
     middle = low / 2.0 + high / 2.0
     for s in range(v.size):
         v[s] -= middle
-    return high - low < np.inf
+    return finite
 
 
 @kernel

@@ -1,9 +1,10 @@
 """The diameter D = max_{s≠s'} of the least expected time from s to s' (Jaksch et al. 2010).
 
 For each target the least times τ solve τ(s) = min_a [1 + Σ_x p(x|s,a) τ(x)], τ(target) = 0. A pair is judged by the time until it
-leaves s, (1 + Σ_{x≠s} p(x)τ(x)) / Σ_{x≠s} p(x), so that a large p(s) costs no digits. Gauss–Seidel sweeps with chosen pairs end with a
-certificate: with residuals of at most ε, τ/(1+ε) ≤ τ* ≤ τ/(1−ε). Where they take too long, policy iteration with a direct solution ends
-with a policy that nothing improves; where times are so long that their rounding hides a step, it goes on in decimals.
+leaves s, (1 + Σ_{x≠s} p(x)τ(x)) / Σ_{x≠s} p(x), so that a large p(s) costs no digits. Sweeps choose the pairs and end with a certificate:
+with residuals of at most ε, τ/(1+ε) ≤ τ* ≤ τ/(1−ε). Between them the times of the chosen pairs are found by BiCGSTAB, or by Gauss–Seidel
+sweeps where that does not help. Where these take too long, policy iteration with a direct solution ends with a policy that nothing
+improves; where times are so long that their rounding hides a step, it goes on in decimals.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
-from spanrl.kernels.chains import hitting_times, pairs_toward
+from spanrl.kernels.chains import freeze_toward, hitting_times, pairs_toward
+from spanrl.kernels.krylov import iterate, new_system, start
+from spanrl.kernels.policies import longest_rows, new_chain
 from spanrl.models.mdp import MDP
 from spanrl.planning.direct import DIRECT, Direct
 from spanrl.planning.elimination import Budget
@@ -32,6 +35,7 @@ _LARGE_ACCURACY = 1e-6  # where decimals would take too long
 _TOL = 1e-11  # residuals at which the sweeps end
 _UNIT = 2.0**-53
 _MOST_UPDATES, _FEW_UPDATES = 5e8, 2e7  # of decimals, for all targets together: some minutes, some ten seconds
+_REDUCTION, _MOST_ITERATIONS = 1e-4, 200  # what a system leaves of its residual, iterations
 _INNER, _BUDGET = 20, 50  # sweeps between two choices of the pairs, choices a kernel call
 _PATIENCE = 2  # kernel calls before the direct way is tried
 _MAX_CALLS = 20_000
@@ -67,6 +71,7 @@ def _times_to(mdp: MDP, problem: Problem, target: int, reverse: Reverse, updates
     if pairs_toward(*reverse, mdp.pair_state, target, pair, queue) < S:
         return None
     proper = pair.copy()  # leads to the target: the first policy of the direct way
+    _solve_times(problem, target, queue, tau, pair)
     for n_calls in range(_MAX_CALLS):
         residual = hitting_times(m, target, queue, tau, pair, _TOL, _INNER, _BUDGET)
         if residual <= _TOL and _rounding(mdp, tau) <= ACCURACY:
@@ -80,6 +85,22 @@ def _times_to(mdp: MDP, problem: Problem, target: int, reverse: Reverse, updates
     raise SpanrlError(
         f"diameter: the times to state {target} did not converge (so far {tau.max():.6g}). Use diameter=False to leave it out."
     )
+
+
+def _solve_times(problem: Problem, target: int, order: NDArray[np.int64], tau: Vector, pair: NDArray[np.int64]) -> None:
+    """Bring τ near the least times by policy iteration, each policy evaluated by BiCGSTAB, as long as that helps."""
+    m, S = problem.arrays, tau.size
+    chain, d = new_chain(S, longest_rows(m.pair_ptr, m.succ_ptr)), np.empty(S)
+    system = new_system(chain.ptr, chain.succ, chain.prob)
+    for _ in range(_MAX_POLICIES):
+        if hitting_times(m, target, order, tau, pair, _TOL, _INNER, 1) <= _TOL:
+            return
+        freeze_toward(m, target, tau, pair, chain, d)
+        progress = iterate(system, start(system, chain, 1.0, d), _REDUCTION, _MOST_ITERATIONS)
+        moved = tau + system.x
+        if not (progress.norm <= progress.first * _REDUCTION**2 and np.isfinite(moved).all() and moved.min() >= 0.0):
+            return
+        tau[:] = moved
 
 
 def _rounding(mdp: MDP, tau: Vector) -> float:

@@ -9,7 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
-from spanrl.kernels.iterate import bracket
+from spanrl.kernels.iterate import bracket, clip
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.problem import Problem, Vector
 from spanrl.planning.threads import Crew
@@ -106,8 +106,10 @@ class Iteration:
 
     def certify(self, v: Vector) -> None:
         """Go to v, apply F once and test the bracket."""
-        self.v[:] = v
-        self.sweep_to(self.sweeps + 1)
+        self.v[:], self.values = v, None
+        self.u[:] = self.problem.backup(self.v)
+        clip(self.u, self.c)
+        self.test()
         self.at_rounding = not self.converged and self.is_noise()
 
     def sweep_to(self, target: int) -> None:

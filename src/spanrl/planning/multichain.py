@@ -59,8 +59,9 @@ def gain_gap(problem: Problem, v: Vector) -> tuple[int, int, float, float] | Non
     lowest = np.full(label_up.max() + 1, np.inf)
     np.minimum.at(lowest, label_up, d)
     best = closed_up[np.argmax(lowest[closed_up])]
-    low, high = float(lowest[best]), float(highest[worst])
-    if low <= high + _MARGIN * float(np.ptp(d)) + 2 * NOISE * float(np.abs(choice.value).max()):
+    noise = NOISE * float(np.abs(choice.value).max())
+    low, high = float(lowest[best]) - noise, float(highest[worst]) + noise
+    if low <= high + _MARGIN * float(np.ptp(d)):
         return None
     return int(np.argmax(label_up == best)), int(np.argmax(label == worst)), low, high
 

@@ -69,8 +69,12 @@ class Resolvent:
         factors = _looking_cost(chain) if self._factor_cost is None else self._factor_cost
         return factors if not self._trusts_krylov else krylov if self._factor_cost is None else min(krylov, factors)
 
+    def forget(self) -> None:
+        """Note that the next policy is another one than the last."""
+        self._factors = None
+
     def solve_again(self, d: Vector) -> tuple[Vector, float] | None:
-        """Return x for another d, by the factors of the last system, and what it cost; None where it had none."""
+        """Return x for the same policy and another d, by the factors of the last system, and what it cost; None where it had none."""
         if self._factors is None:
             return None
         return self._by_factors(d), _AGAIN_ENTRY * self._factors.nnz + _FACTOR_STATE * d.size
@@ -92,6 +96,7 @@ class Resolvent:
         else:
             spent += looking
             self._factor_cost = self._look(chain)
+            self._trusts_krylov = self._trusts_krylov or self._factor_cost == inf
             if not self._trusts_krylov or self._factor_cost < predicted * one:
                 budget = 0
             else:
@@ -105,17 +110,17 @@ class Resolvent:
                 spent += looking
                 self._factor_cost = self._look(chain)
             if self._factor_cost == inf:  # nothing else is to be had
-                x, n, left = self._iterate(chain, horizon, d, part, _MOST_ITERATIONS)
-                return (x if left <= _PARTIAL else None), spent + n * one
+                if left > _PARTIAL and budget < _MOST_ITERATIONS:
+                    x, n, left = self._iterate(chain, horizon, d, part, _MOST_ITERATIONS)
+                    spent += n * one
+                return (x if left <= _PARTIAL else None), spent
             self._trusts_krylov = False
-        if self._factor_cost == inf:
-            return None, spent
         assert self._factor_cost is not None
         return self._factorise(chain, horizon, d), spent + self._factor_cost
 
     def distrust(self) -> bool:
         """Note that the last solution was no good; return whether the next one will be found in another way."""
-        if self.last_way != "krylov" or not self._trusts_krylov:
+        if self.last_way != "krylov" or not self._trusts_krylov or self._factor_cost == inf:
             return False
         self._trusts_krylov = False
         return True

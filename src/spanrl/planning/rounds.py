@@ -43,6 +43,7 @@ from spanrl.kernels.policies import (
 )
 from spanrl.planning import threads
 from spanrl.planning.iteration import Iteration
+from spanrl.planning.multichain import gain_gap
 from spanrl.planning.problem import Problem, Vector
 from spanrl.planning.resolvent import Resolvent
 
@@ -60,8 +61,7 @@ _LONG = 30.0  # how much narrower a system makes the bracket of a policy that is
 _SHORT = 3  # rounds of sweeps that show what such rounds are worth
 _SYSTEMS = 5.0  # linear systems that a solve takes, about
 _SHARE = 0.3  # of the price of a system: what is spent on full sweeps after it
-_ALL = 1.0  # the same, of all that was spent so far, where systems do not help: twice as much at the most is then spent as by sweeps alone
-_STALE = 4  # rounds without progress after which they do not
+_STALE = 4  # rounds without progress, after which as much is spent on sweeps as on all before: at most twice what sweeps alone would take
 _LOWER, _WIDER = 0.1, 2.0  # in units of the last width: how far min(Lv − v) may fall, how wide the bracket may become
 _PROGRESS = 0.9  # a bracket this much narrower is progress
 _WIDE_ROWS = 8  # entries per listed successor, above which the rows of a box are not written out
@@ -112,9 +112,7 @@ class Rounds:
         self._slowness, self._due, self._is_hopeless = inf, 1, False
         self._before: _Before | None = None
         self._best_lo, self._best_hi, self._marked, self._stale = -inf, inf, inf, 0
-        self._v_then = np.zeros(
-            p.n_states
-        )  # v when the bracket was last narrowed: where rounds that come to nothing go back to
+        self._v_then = np.zeros(p.n_states)  # v when the bracket was last narrowed
         self._spent = 0.0  # nanoseconds, on linear systems and the full sweeps after them
         entry = _FULL_ENTRY if m.kind == PLAIN else _SET_ENTRY
         self._full_cost = entry * m.succ.size + _FULL_PAIR * p.n_pairs
@@ -132,21 +130,34 @@ class Rounds:
         """Entries of the largest factors."""
         return self._resolvent.factor_size
 
-    def run(self) -> None:
-        """Go on until the bracket closes, or rounds do not narrow it any more."""
+    def run(self) -> bool:
+        """Go on until the bracket closes or there is no hope; return False where a policy has too many entries to be written out."""
         it = self._it
         while not it.over:
             if self._is_simple and self._before is None and self._due == 1:
                 look: _Look | None = self._run_fast()
             else:
                 self._improve()
-                look = None if it.over or not self._freeze() else self._look()
-            if it.over or look is None:
-                return
-            if not self._goes_on():
-                it.v[:] = self._v_then
-                return
+                if it.over:
+                    break
+                look = self._look() if self._freeze() else None
+            if look is None:
+                return False
+            if it.over or not self._goes_on():
+                break
             self._evaluate(look)
+        if not it.converged:
+            self._end()
+        return True
+
+    def _end(self) -> None:
+        """Let v, its bracket and its policy belong together; where gains differ between states, at a v that is not large, if it shows there."""
+        last = self._it.v.copy()
+        if self._is_hopeless:
+            self._it.certify(self._v_then)
+            if gain_gap(self._it.problem, self._it.v) is not None:
+                return
+        self._it.certify(last)
 
     def _run_fast(self) -> _Look:
         """Run rounds in compiled code as long as policies mix fast."""
@@ -155,12 +166,14 @@ class Rounds:
         with it.phase("sweeps"):
             rounds, n, it.lo, it.hi, self._changes, self._step, *look = fast_rounds(
                 p.arrays, p.reward, self._blank, self._values, it.v, it.u, self._pair, self._pair_frozen, chain,
-                it.tol, p.rounding, self._warm, _LOOK, max(1, min(it.budget, it.max_sweeps - it.sweeps)),
+                it.tol, p.rounding, self._warm, _LOOK, max(1, min(it.budget, (it.max_sweeps - it.sweeps) // 2)),
             )  # fmt: skip
         it.sweeps += rounds + n
         it.converged = it.width <= it.tol
-        self._warm = 0
-        it.values, self._blank, self._is_same = self._values, False, self._changes == 0
+        self._is_same = rounds == 1 and self._changes == 0
+        if not self._is_same:
+            self._resolvent.forget()
+        it.values, self._blank, self._warm = self._values, False, 0
         return _Look(*look)
 
     def _improve(self) -> None:
@@ -170,16 +183,16 @@ class Rounds:
         if it.over:
             return
         if self._before is not None and self._take_back():
-            due = self._sweeps_for(_ALL)
+            due = self._sweeps_for(self._spent)
         if due > 1:
             move(it.v, it.u, 1.0, (it.lo + it.hi) / 2)
             self._is_hopeless = not it.run(due)
             if not it.over:
                 self._full_sweep()
 
-    def _sweeps_for(self, share: float) -> int:
-        """Return how many full sweeps cost this share of what was spent so far, and count them as spent."""
-        n = 1 + int(share * self._spent / self._full_cost)
+    def _sweeps_for(self, nanoseconds: float) -> int:
+        """Return how many full sweeps cost so much, at least one, and count them as spent."""
+        n = 1 + int(nanoseconds / self._full_cost)
         self._spent += n * self._full_cost
         return n
 
@@ -187,6 +200,7 @@ class Rounds:
         """Set u = Fv and the greedy pairs, and test the bracket."""
         it, p = self._it, self._it.problem
         with it.phase("sweeps"):
+            clip(it.v, it.c)  # sweeps over a policy may leave a span a little above c
             it.crew.improve(p, it.v, self._values, it.u, self._pair, blank=self._blank)
             self._blank = False
             if it.c < inf:
@@ -236,6 +250,7 @@ class Rounds:
         self._is_same = self._chain is not None and not self._changes and m.kind == PLAIN and it.c == inf
         if self._is_same:
             return True
+        self._resolvent.forget()
         if m.kind == PLAIN:
             most = freeze(m.succ_ptr, m.succ, m.low, p.reward, self._pair, self._s_min, self._room())
         else:
@@ -282,7 +297,7 @@ class Rounds:
         if need > 0.0:
             self._sweep(target, min(need, float(_INNER)), price)
         if self._stale >= _STALE:
-            self._due = self._sweeps_for(_ALL)
+            self._due = self._sweeps_for(self._spent)
 
     def _rounds_left(self) -> float:
         """Predict how many rounds of sweeps the bracket still needs, from what the last ones made of it."""
@@ -342,12 +357,12 @@ class Rounds:
             if x is None or not recentre(moved):
                 self._resolvent.distrust()
                 self._horizon = max(self._horizon / _LONGER**2, 2.0)
-                self._due = self._sweeps_for(_ALL)
+                self._due = self._sweeps_for(self._spent)
                 return
         self._widths.clear()
         self._before = _Before(it.v.copy(), it.lo, it.width)
         it.v[:] = moved
-        self._due = self._sweeps_for(_SHARE * cost / self._spent if self._stale < _STALE else _ALL)
+        self._due = self._sweeps_for(_SHARE * cost if self._stale < _STALE else self._spent)
 
 
 def _is_wide(p: Problem, pairs: NDArray[np.int64]) -> bool:

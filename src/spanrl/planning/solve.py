@@ -113,6 +113,8 @@ def solve(
         iteration = Iteration(problem, v.copy(), c, float(tol), int(ref_state), a, gamma, int(max_sweeps), crew, watch)
         limit = max(_LEAST_MEMORY, problem.n_bytes) if memory is None else float(memory)
         how = _run(model, iteration, method, None if v_init is None else v, limit)
+        if not np.isfinite(iteration.v).all():  # rewards near the end of the range of numbers
+            iteration.certify(np.zeros(problem.n_states))
     solution = _solution(model, iteration, c, policy, sense, how, begun)
     if solution.converged or on_fail == "return":
         return solution
@@ -164,8 +166,7 @@ def _run(model: Model, iteration: Iteration, method: str, v: Vector | None, memo
         iteration.run()
         return _How("value-iteration")
     rounds = Rounds(iteration, may_solve=method == "auto", memory=memory)
-    rounds.run()
-    if iteration.over:
+    if rounds.run():
         return _How(rounds.method, rounds.factor_size)
     iteration.run()
     return _How("value-iteration", rounds.factor_size)
@@ -276,7 +277,9 @@ def _failure(solution: Solution, iteration: Iteration, gains: Vector | None) -> 
     if gains is not None:
         gap = int(np.argmax(gains)), int(np.argmin(gains)), float(gains.max()), float(gains.min())
     if gap is not None:
-        better, worse, g_high, g_low = gap
+        better, worse, *ends = gap
+        scale = max(map(abs, ends)) or 1.0
+        g_high, g_low = (round(end / scale, 9) * scale for end in ends)  # what rounding may be is not worth a digit
         return MultichainError(
             f"solve: the optimal gain is not constant: at least {g_high:.9g} from state {better}, at most {g_low:.9g} from state "
             f"{worse}. Use analyse() for the gain of each state, or a finite span_bound.",

@@ -43,9 +43,7 @@ def _gain(arrays: Arrays, r: Vector) -> tuple[float, float, Vector]:
     tol = _RESIDUAL * max(float(np.ptp(r)), 1e-300)
     iteration = Iteration(problem, np.zeros(r.size), inf, tol, 0, None, None, _MAX_SWEEPS)
     Rounds(iteration, may_solve=True, memory=problem.n_bytes).run()
-    if not iteration.over and not iteration.is_noise():
-        iteration.run()
-    if not iteration.converged and not iteration.is_noise():
+    if not iteration.converged and not iteration.at_rounding:
         raise _too_slow(r.size)
     return iteration.lo, iteration.hi, iteration.v
 

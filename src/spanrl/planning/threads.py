@@ -116,7 +116,9 @@ def blocks(p: Problem, n: int) -> list[tuple[Any, Any, slice]]:
     """Cut a problem into at most n blocks of neighbouring states: (arrays, workspace, states) of each."""
     m, ws = p.arrays, p.workspace
     first = m.succ_ptr[m.pair_ptr]  # the entry at which each state begins
-    cuts = np.unique(np.searchsorted(first, first[-1] * np.arange(n + 1) / n))
+    cuts = np.searchsorted(first, first[-1] * np.arange(n + 1) / n)
+    cuts[0], cuts[-1] = 0, m.pair_ptr.size - 1  # the first and the last states may have no listed successors at all
+    cuts = np.unique(cuts)
     out = []
     for begin, end in pairwise(cuts):
         pairs = slice(m.pair_ptr[begin], m.pair_ptr[end])
