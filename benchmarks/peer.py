@@ -24,6 +24,7 @@ GIB = 2**30
 MEMORY = 8 * GIB
 START = 60.0  # seconds to load the package and the model
 LIMIT = 40.0  # seconds a turn
+PATIENCE = 10  # times a limit of processor time that a peer may take by the clock
 _LIMITED = """
 import ctypes, os, resource, sys
 if sys.platform == "linux":
@@ -31,6 +32,7 @@ if sys.platform == "linux":
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
 os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 """
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _OUT_OF_MEMORY = ("MemoryError", "bad_alloc", "Unable to allocate", "Cannot allocate memory", "out of memory")
 
 
@@ -39,7 +41,9 @@ class PeerError(Exception):
 
 
 class Peer:
-    """A running program that answers ``go`` and ``result`` (see ``peers/turns.py``)."""
+    """A running program that answers ``go`` and, if it takes models, ``load``, ``prepare`` and ``result`` (see ``peers/turns.py``)."""
+
+    kept = False  # by a pool, for the next model
 
     def __init__(
         self,
@@ -48,8 +52,9 @@ class Peer:
         python: Path = ENVIRONMENT / "bin" / "python",
         memory: int = MEMORY,
         start: float = START,
+        threads: int | None = None,
     ) -> None:
-        """Start the program and wait until it has loaded its model."""
+        """Start the program and wait until it has loaded its model; ``threads`` limits those of its linear algebra."""
         self._memory, self._rest = memory, b""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - close() closes it
         self._process = subprocess.Popen(
@@ -57,13 +62,21 @@ class Peer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            env=None if threads is None else os.environ | dict.fromkeys(_THREADS, str(threads)),
             start_new_session=True,  # so that whatever it starts can be ended with it
         )
         self.version = str(self._answer(start).get("version", ""))
 
-    def turn(self, number: float, limit: float = LIMIT) -> dict[str, Any]:
-        """Let it solve once, with a tolerance or a seed; its answer holds the ``seconds`` that it took by its own clock."""
-        answer = self._ask(f"go {number!r}", limit)
+    def prepare(self, number: float, limit: float = START) -> None:
+        """Let it do what the next turn needs but does not time."""
+        self._ask(f"prepare {number!r}", limit)
+
+    def turn(self, number: float, limit: float = LIMIT, *, processor: bool = False) -> dict[str, Any]:
+        """Let it solve once, with a tolerance or a seed; its answer holds the ``seconds`` that it took by its own clock.
+
+        With ``processor`` the limit is one of processor time, so that it does not depend on what else the machine does.
+        """
+        answer = self._ask(f"go {number!r}", limit, processor=processor)
         if not isinstance(answer.get("seconds"), float):
             self._give_up(f"answered without its seconds: {str(answer)[:60]}")
         return answer
@@ -71,6 +84,20 @@ class Peer:
     def result(self, limit: float = LIMIT) -> dict[str, Any]:
         """Return what came of the last turn: ``gain``, or ``policy``, the path of a file."""
         return self._ask("result", limit)
+
+    def load(self, model: Path, limit: float = START) -> None:
+        """Let it go on to another model."""
+        self._ask(f"load {model}", limit)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it can be asked."""
+        return self._process.poll() is None
+
+    def release(self) -> None:
+        """Say that its turns are over: it ends, unless it is kept."""
+        if not self.kept:
+            self.close()
 
     def close(self) -> None:
         """End the process and all that it started."""
@@ -86,24 +113,28 @@ class Peer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self.release()
 
-    def _ask(self, line: str, limit: float) -> dict[str, Any]:
+    def _ask(self, line: str, limit: float, *, processor: bool = False) -> dict[str, Any]:
         if self._process.returncode is not None:
             raise PeerError("is not running any more")
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended; the answer says why
             self._process.stdin.write(f"{line}\n".encode())
             self._process.stdin.flush()
-        return self._answer(limit)
+        return self._answer(limit, processor=processor)
 
-    def _answer(self, limit: float) -> dict[str, Any]:
+    def _answer(self, limit: float, *, processor: bool = False) -> dict[str, Any]:
         """Read one line of JSON; give the peer up where none comes."""
         assert self._process.stdout is not None
-        pipe, end = self._process.stdout.fileno(), perf_counter() + limit
+        pipe, clock = self._process.stdout.fileno(), self._processor_time if processor else perf_counter
+        end, last = clock() + limit, perf_counter() + PATIENCE * limit
         while b"\n" not in self._rest:
-            if not select.select([pipe], [], [], max(end - perf_counter(), 0.0))[0]:
-                self._give_up(f"no answer in {limit:.3g} s")
+            left = end - clock()
+            if not select.select([pipe], [], [], max(left, 0.0))[0]:
+                if left <= 0 or perf_counter() > last:
+                    self._give_up(f"no answer in {limit:.3g} s")
+                continue
             read = os.read(pipe, 2**16)
             if not read:
                 self._process.wait()
@@ -117,6 +148,14 @@ class Peer:
         if not isinstance(answer, dict):
             self._give_up(f"answered {line[:40].decode(errors='replace')!r}, which is no JSON object")
         return answer  # type: ignore[no-any-return]
+
+    def _processor_time(self) -> float:
+        """Return the seconds of the processor that it has used in all its threads; where nobody tells, those of the clock."""
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return perf_counter()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _why_it_ended(self) -> str:
         """Tell the reason from the exit code and the last line of its standard error."""

@@ -20,10 +20,13 @@ from typing import Any
 
 import numpy as np
 from harness import REPEATS, Row, Timing, interleaved, ratio_row
+from numpy.typing import NDArray
 from peer import PROGRAMS, Peer, PeerError, not_installed
+from textbooks import gain_bias, rows_of
 
 from models import blocks, garnet, padded_solve, padded_unequal
 from spanrl import MDP, Policy, evaluate, solve
+from spanrl.errors import SpanrlError
 
 A, BRANCHES, STAY = 4, 6, 0.99
 ACCURACY = 1e-6
@@ -44,7 +47,56 @@ class Way:
     program: str
     model: str
     name: str = ""
-    arguments: tuple[object, ...] = ()
+    arguments: tuple[str, ...] = ()
+    tolerances: tuple[float, ...] = TOLERANCES
+    python: Path | None = None  # that of the peers unless given
+
+
+def launch(way: Way, folder: Path, threads: int | None = None) -> Peer:
+    """Start the program of a way with its model in a folder."""
+    arguments = [folder / word if word.endswith(".npy") else word for word in way.arguments]
+    options: dict[str, Any] = {} if way.python is None else {"python": way.python}
+    if threads is not None:
+        options["threads"] = threads
+    return Peer(PROGRAMS / way.program, folder / way.model, *arguments, **options)
+
+
+class Pool:
+    """Peers that stay for the next model, each with one thread; one that has ended is started again."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._peers: dict[Way, Peer] = {}
+
+    def launch(self, way: Way, folder: Path) -> Peer:
+        """Let the program of a way read the model in a folder, always the same one."""
+        peer = self._peers.get(way)
+        if peer is None or not peer.is_running:
+            peer = self._peers[way] = launch(way, folder, threads=1)
+            peer.kept = True
+        else:
+            peer.load(folder / way.model)
+        return peer
+
+    def close(self) -> None:
+        """End them all."""
+        for peer in self._peers.values():
+            peer.close()
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a comparison measures: by which clock ("seconds" or "processor"), to which limit, and which ways are tried."""
+
+    clock: str = "seconds"
+    limit: float | None = None  # seconds a solve; LIMIT unless given
+    every_way: bool = False  # also after one that gave no answer
+    launch: Callable[[Way, Path], Peer] = launch
+
+    @property
+    def most(self) -> float:
+        """Seconds that a solve may take."""
+        return LIMIT if self.limit is None else self.limit
 
 
 def _mdpsolver(algorithm: str, threads: str) -> Way:
@@ -70,17 +122,25 @@ class Contestant:
     first: float = nan  # seconds of its first solve; where ways are compared, the longer of two
     name: str = ""
     reason: str = ""
+    terms: Terms = Terms()
 
     def turn(self) -> float:
         """Solve, twice where it is brief; one that fails is not asked again."""
         if self.peer is None:
             return nan
         try:
-            seconds = float(self.peer.turn(self.tolerance, LIMIT)["seconds"])
-            return seconds if seconds > BRIEF else float(self.peer.turn(self.tolerance, LIMIT)["seconds"])
+            seconds = self.ask(self.peer, self.tolerance)
+            return seconds if seconds > BRIEF else self.ask(self.peer, self.tolerance)
         except PeerError as error:
             self.peer, self.reason = None, f"{error}, after {self.first:.3g} s the first time"
             return nan
+
+    def ask(self, peer: Peer, tolerance: float, limit: float | None = None) -> float:
+        """Let it solve once; return what that took by the clock of the comparison."""
+        if peer.kept:
+            peer.prepare(tolerance)
+        clock = self.terms.clock
+        return float(peer.turn(tolerance, limit or self.terms.most, processor=clock == "processor")[clock])
 
 
 def planning_peer_rows(smoke: bool) -> list[Row]:
@@ -136,41 +196,40 @@ def _case(kind: str, mdp: MDP, repeats: int) -> list[Row]:
     return rows
 
 
-def enter(package: str, ways: tuple[Way, ...], folder: Path, is_wrong: Check) -> Contestant:
+def enter(package: str, ways: tuple[Way, ...], folder: Path, is_wrong: Check, terms: Terms = Terms()) -> Contestant:
     """Let a package solve the model in each of its ways and keep the fastest; its result is checked.
 
     Threads that wait busily are fast at one time and very slow at another, so that of two solves the longer one counts.
     """
-    best = Contestant(package, reason=not_installed(package) or "")
+    best = Contestant(package, reason=(ways[0].python is None and not_installed(package)) or "", terms=terms)
     if best.reason:
         return best
     for way in ways:
-        limit = LIMIT if best.peer is None else min(LIMIT, 1.0 + 2 * best.first)  # it cannot win beyond that
-        tried = _try(way, folder, is_wrong, limit, twice=len(ways) > 1)
+        limit = terms.most if best.peer is None else min(terms.most, 1.0 + 2 * best.first)  # it cannot win beyond that
+        tried = _try(way, folder, is_wrong, terms, limit, twice=len(ways) > 1)
         if best.peer is None or (tried.peer is not None and tried.first < best.first):
             best, tried = tried, best
         if tried.peer is not None:
-            tried.peer.close()
-        if best.peer is None and best.reason.startswith("no answer"):
+            tried.peer.release()
+        if best.peer is None and best.reason.startswith("no answer") and not terms.every_way:
             break
     return best
 
 
-def _try(way: Way, folder: Path, is_wrong: Check, limit: float, *, twice: bool) -> Contestant:
-    contestant = Contestant(way.package)
-    arguments = [folder / word if str(word).endswith(".npy") else word for word in way.arguments]
+def _try(way: Way, folder: Path, is_wrong: Check, terms: Terms, limit: float, *, twice: bool) -> Contestant:
+    contestant = Contestant(way.package, terms=terms)
     try:
-        peer = Peer(PROGRAMS / way.program, folder / way.model, *arguments)
+        peer = terms.launch(way, folder)
         contestant.name = f"{way.package} {peer.version}" + (f" ({way.name})" if way.name else "")
-        for tolerance in TOLERANCES:
-            contestant.first = float(peer.turn(tolerance, limit)["seconds"])
+        for tolerance in way.tolerances:
+            contestant.first = contestant.ask(peer, tolerance, limit)
             reason = is_wrong(peer.result())
             if reason is None:
                 if twice:
-                    contestant.first = max(contestant.first, float(peer.turn(tolerance, limit)["seconds"]))
+                    contestant.first = max(contestant.first, contestant.ask(peer, tolerance, limit))
                 contestant.peer, contestant.tolerance = peer, tolerance
                 return contestant
-        peer.close()
+        peer.release()
         contestant.reason = reason or ""
     except PeerError as error:
         contestant.reason = str(error)
@@ -181,21 +240,31 @@ def wrong(low: float, high: float, mdp: MDP, result: dict[str, Any]) -> str | No
     """Return why a result is not as accurate as it must be: its gain, or that of its policy, outside [low, high]."""
     gain = result.get("gain")
     if gain is None:
-        probs = np.eye(mdp.n_actions)[np.load(result["policy"]).astype(int)]
-        gain = float(evaluate(mdp, Policy(probs)).gain.min())
+        gain = _policy_gain(mdp, np.load(result["policy"]).astype(int))
     return None if low <= gain <= high else f"its gain is {gain:.9g}, ours between {low:.9g} and {high:.9g}"
+
+
+def _policy_gain(mdp: MDP, actions: NDArray[np.int64]) -> float:
+    """Return the smallest gain of a policy; where we cannot tell, the textbook does."""
+    try:
+        return float(evaluate(mdp, Policy(np.eye(mdp.n_actions)[actions])).gain.min())
+    except SpanrlError:
+        pairs = np.flatnonzero(mdp.action == actions[mdp.pair_state])
+        return gain_bias(rows_of(mdp)[pairs], mdp.reward[pairs])[0]
 
 
 def write_model(mdp: MDP, folder: Path) -> None:
     """Write the model as plain arrays and in Storm's explicit format."""
-    arrays = {"succ_ptr": mdp.succ_ptr, "succ": mdp.succ, "prob": mdp.prob}
-    np.savez(folder / "model.npz", reward=mdp.reward.reshape(mdp.n_states, -1), **arrays)
+    names = ("pair_ptr", "action", "succ_ptr", "succ", "prob", "reward")
+    np.savez(folder / "model.npz", **{name: getattr(mdp, name) for name in names})
     ptr, succ, prob, reward = (a.tolist() for a in (mdp.succ_ptr, mdp.succ, mdp.prob, mdp.reward))
     with (folder / "model.drn").open("w") as file:
         file.write(f"@type: MDP\n@parameters\n\n@reward_models\nreward\n@nr_states\n{mdp.n_states}\n")
         file.write(f"@nr_choices\n{mdp.n_pairs}\n@model\n")
+        last = -1
         for i, (state, action) in enumerate(zip(mdp.pair_state.tolist(), mdp.action.tolist(), strict=True)):
-            if action == 0:
+            if state != last:
+                last = state
                 file.write(f"state {state} [0]{' init' if state == 0 else ''}\n")
             file.write(f"\taction {action} [{reward[i]!r}]\n")
             file.writelines(f"\t\t{succ[j]} : {prob[j]!r}\n" for j in range(ptr[i], ptr[i + 1]))

@@ -26,6 +26,7 @@ PARTS = {
     "profile": "profiling:profile_rows",
     "learning-peers": "learning_peers:learning_peer_rows",
     "planning-peers": "planning_peers:planning_peer_rows",
+    "structure": "structure_peers:structure_rows",
     "scale": "scale:scale_rows",
     "threads": "scale:thread_rows",
     "growth": "scale:growth_rows",

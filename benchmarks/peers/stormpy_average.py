@@ -6,25 +6,26 @@ Version 2.0 keeps the precision of long-run averages to itself: it is 1e-6, rela
 from __future__ import annotations
 
 import sys
-from time import perf_counter
 from typing import Any
 
 import stormpy
-from turns import serve
+from turns import Prepare, Result, serve_models
 
 
 def main(path: str) -> None:
+    serve_models("stormpy", load, path)
+
+
+def load(path: str) -> tuple[Prepare, Result]:
     model = stormpy.build_model_from_drn(path)
     question = stormpy.parse_property('R{"reward"}max=? [LRA]')
     environment = stormpy.environments.sound()
     last: list[Any] = [None]
 
-    def go(tolerance: float) -> dict[str, Any]:
-        begun = perf_counter()
+    def solve() -> None:
         last[0] = stormpy.model_checking(model, question, environment=environment)
-        return {"seconds": perf_counter() - begun}
 
-    serve("stormpy", go, lambda: {"gain": last[0].get_value(0)})
+    return lambda tolerance: solve, lambda: {"gain": last[0].get_value(0)}
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from spanrl.kernels.krylov import dot
 _LEAF = 24  # states below which a part is not cut again
 _HUB = 10  # times √S: neighbours above which a state comes last
 _BEHIND = -1
+_UNBALANCED, _MOST_WASTED = 8, 4  # cuts that take off less than an eighth, and how often they may look at all states
 
 
 @allocating
@@ -110,8 +111,11 @@ def separate(ptr, near, part, queue, ends, n_levels, order):
 
 @allocating
 def dissect(ptr, near, most, order):  # noqa: PLR0912 - one loop over pieces, with its bookkeeping
-    """Write the states in the order of their elimination; return False where the factors would have more than ``most`` entries each."""
-    S, fill = ptr.size - 1, 0.0
+    """Write the states in the order of their elimination; return False where the factors would have more than ``most`` entries each.
+
+    Also where cuts take off so little that there would be too many of them.
+    """
+    S, fill, wasted = ptr.size - 1, 0.0, 0.0
     part, nodes, queue = np.ones(S, np.int64), np.empty(S, np.int64), np.empty(S, np.int64)
     ends, begins, stops = np.empty(S + 1, np.int64), np.empty(S + 1, np.int64), np.empty(S + 1, np.int64)
     n, last, hub = 0, S, _HUB * np.sqrt(S) + 16.0
@@ -153,11 +157,12 @@ def dissect(ptr, near, most, order):  # noqa: PLR0912 - one loop over pieces, wi
                 continue
             before, n_cut = separate(ptr, near, part, queue, ends, n_levels, order[at : at + found])
             fill += n_cut * n_cut / 2.0
+            wasted += found if min(before, found - before) * _UNBALANCED < found else 0
             begins[top], stops[top] = at, at + before
             begins[top + 1], stops[top + 1] = at + before, at + found - n_cut
             top += 2
             at += found
-        if fill > most:
+        if fill > most or wasted > _MOST_WASTED * S:
             return False
         for k in range(
             bottom, top

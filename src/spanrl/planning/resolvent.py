@@ -91,7 +91,9 @@ class Resolvent:
         spent, one = 0.0, _iteration_cost(chain)
         looking = _looking_cost(chain)
         predicted = self._predicted(horizon, slowness)
-        if self._trusts_krylov and self._factor_cost is None and predicted * one < looking:
+        if self._factor_cost == inf:
+            budget = _MOST_ITERATIONS
+        elif self._trusts_krylov and self._factor_cost is None and predicted * one < looking:
             budget = int(max(_PATIENCE * predicted, looking / one))
         else:
             spent += looking

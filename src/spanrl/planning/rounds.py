@@ -113,6 +113,7 @@ class Rounds:
         self._before: _Before | None = None
         self._best_lo, self._best_hi, self._marked, self._stale = -inf, inf, inf, 0
         self._v_then = np.zeros(p.n_states)  # v when the bracket was last narrowed
+        self._failures, self._last_cost = 0, 0.0
         self._spent = 0.0  # nanoseconds, on linear systems and the full sweeps after them
         entry = _FULL_ENTRY if m.kind == PLAIN else _SET_ENTRY
         self._full_cost = entry * m.succ.size + _FULL_PAIR * p.n_pairs
@@ -151,7 +152,7 @@ class Rounds:
         return True
 
     def _end(self) -> None:
-        """Let v, its bracket and its policy belong together; where gains differ between states, at a v that is not large, if it shows there."""
+        """Let v, its bracket and its policy belong together; where gains differ between states, at a v that is not large if it can be."""
         last = self._it.v.copy()
         if self._is_hopeless:
             self._it.certify(self._v_then)
@@ -183,12 +184,17 @@ class Rounds:
         if it.over:
             return
         if self._before is not None and self._take_back():
-            due = self._sweeps_for(self._spent)
+            due = self._sweeps_after_failure()
         if due > 1:
             move(it.v, it.u, 1.0, (it.lo + it.hi) / 2)
             self._is_hopeless = not it.run(due)
             if not it.over:
                 self._full_sweep()
+
+    def _sweeps_after_failure(self) -> int:
+        """Return how many full sweeps to make after a system that was no good: for its price, and twice as many each time in a row."""
+        self._failures += 1
+        return self._sweeps_for(min(2.0 ** (self._failures - 1) * self._last_cost, self._spent))
 
     def _sweeps_for(self, nanoseconds: float) -> int:
         """Return how many full sweeps cost so much, at least one, and count them as spent."""
@@ -219,6 +225,7 @@ class Rounds:
         else:
             harmful = not it.width <= _WIDER * before.width
         if not harmful:
+            self._failures = 0
             return False
         if not self._resolvent.distrust():
             self._horizon = max(self._horizon / _LONGER**2, 2.0)
@@ -353,11 +360,12 @@ class Rounds:
             moved = it.v if x is None else it.v + x
             if it.c < inf:
                 clip(moved, it.c)
+            self._last_cost = cost
             self._spent += cost
             if x is None or not recentre(moved):
                 self._resolvent.distrust()
                 self._horizon = max(self._horizon / _LONGER**2, 2.0)
-                self._due = self._sweeps_for(self._spent)
+                self._due = self._sweeps_after_failure()
                 return
         self._widths.clear()
         self._before = _Before(it.v.copy(), it.lo, it.width)
