@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from spanrl.kernels.jit import interpreted
-from spanrl.kernels.krylov import apply, iterate, new_system, start
+from spanrl.kernels.krylov import apply, iterate, new_system, remainder, start
 from spanrl.kernels.policies import freeze, new_chain
 
 
@@ -75,3 +75,14 @@ def test_nothing_to_do_and_a_breakdown_are_told():
     assert not system.x.any()
     progress = iterate(system, start(system, chain, 10.0, np.full(5, np.inf)), 1e-3, 10)
     assert not progress.norm < np.inf
+
+
+def test_the_remainder_is_that_of_the_system_itself():
+    rng = np.random.default_rng(3)
+    chain, P = random_chain(rng, 15)
+    system, d = new_system(chain.ptr, chain.succ, chain.prob), rng.normal(size=15)
+    progress = start(system, chain, 20.0, d)
+    assert remainder(system, chain, 20.0, d) == 1.0  # x = 0
+    iterate(system, progress, 0.0, 3)
+    left = d - dense(chain, P, 20.0) @ system.x - (chain.cut == 0) * system.x.mean()
+    assert remainder(system, chain, 20.0, d) == pytest.approx(np.abs(left).max() / np.abs(d).max(), rel=1e-9)

@@ -150,3 +150,25 @@ def iterate(system, progress, reduction, budget):
         for s in range(S):
             p[s] = res[s] + beta * (p[s] - omega * ap[s])
     return Progress(n, first, norm, rho)
+
+
+@kernel
+def remainder(system, chain, horizon, d):
+    """Return the largest residual of the system itself at x, in units of the largest d: that of M⁻¹ times it can be far smaller."""
+    ptr, succ, prob, x = system.ptr, system.succ, system.prob, system.x
+    out, cuts, gamma = chain.out, chain.cut, 1.0 - 1.0 / horizon
+    mean, size, largest = 0.0, 0.0, 0.0
+    for s in range(d.size):
+        mean += x[s]
+        size = max(size, abs(d[s]))
+    mean /= d.size
+    for s in range(d.size):
+        total = 0.0
+        for j in range(ptr[s], ptr[s + 1]):
+            total += prob[j] * x[succ[j]]
+        if cuts[s]:
+            left = d[s] - x[s] + total
+        else:
+            left = d[s] - (1.0 / horizon + gamma * out[s]) * x[s] + gamma * total - mean
+        largest = max(largest, abs(left))
+    return largest / size if size > 0.0 else 0.0

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.kernels.dissection import columns, count_factors, dissect, neighbours
-from spanrl.kernels.krylov import System, iterate, new_system, start
+from spanrl.kernels.krylov import System, iterate, new_system, remainder, start
 from spanrl.kernels.policies import Chain
 from spanrl.planning.problem import Vector
 
@@ -36,7 +36,8 @@ _FACTOR_ENTRY, _FACTOR_STATE, _FACTOR_PRODUCT, _FACTOR_CALL = 30.0, 100.0, 0.1, 
 _AGAIN_ENTRY = 3.0  # another right-hand side
 _CALL = 5e7  # a kernel call: Ctrl-C is seen in between
 
-_SMALLEST_PART = 1e-8  # of the residual
+_SMALLEST_PART, _SMALLEST_GOAL = 1e-8, 1e-14  # of the residual, and of that of the preconditioned system
+_LARGER = 3.0  # the largest residual may be so many times as large as asked for
 _PARTIAL = 0.3  # a residual that is good enough where nothing better is to be had
 _MOST_ITERATIONS = 3000
 _STILL_GOOD = 1.2  # times the entries of the last factors, for which an order is kept
@@ -137,17 +138,20 @@ class Resolvent:
             self._system = new_system(chain.ptr, chain.succ, chain.prob)
         system = self._system
         progress, chunk = start(system, chain, horizon, d), max(1, int(_CALL / _iteration_cost(chain)))
-        left = 1.0
-        while progress.n < budget and left > part:
+        goal, left = part, 1.0
+        while progress.n < budget and left > part and goal > _SMALLEST_GOAL:
             before = progress.n
-            progress = iterate(system, progress, part, min(chunk, budget - before))
-            left = sqrt(progress.norm / progress.first) if progress.first > 0.0 else 0.0
-            if progress.n == before or isnan(left):
+            progress = iterate(system, progress, goal, min(chunk, budget - before))
+            reached = progress.norm <= goal * goal * progress.first
+            if reached:
+                left = float(remainder(system, chain, horizon, d)) / _LARGER
+                goal *= min(max(part / left, _SMALLEST_PART), 1.0) / 2 if left > 0.0 else 1.0
+            elif progress.n == before or isnan(progress.norm):
                 break
         self.last_way = "krylov"
         self.iterations += progress.n
         self._iterations = float(progress.n)
-        return system.x, progress.n, inf if isnan(left) else left
+        return system.x, progress.n, inf if isnan(left) or isnan(progress.norm) else left
 
     def _look(self, chain: Chain) -> float:
         """Order the states for elimination; return the nanoseconds of a factorisation, infinite where the factors are too large.
