@@ -221,7 +221,7 @@ def test_analyse_refuses_bounded_models(fail: Fail, tmp_path: Path) -> None:
 def test_not_converged(fail: Fail, json: tuple[str, ...]) -> None:
     argv = ("plan", "counterexample-cycle", "--span-bound", "0.4", "--max-sweeps", "5", *json)
     line = fail(*argv, code=1)
-    assert "not converged after 5 sweeps" in line
+    assert "not converged after " in line
     assert "max_sweeps" in line
 
 

@@ -19,7 +19,7 @@ ANALYSIS = {
 }  # fmt: skip
 SOLUTION = {
     "policy", "gain", "gain_bounds", "bias", "span", "sweeps", "residual", "converged", "feasible", "truncated",
-    "method", "seconds", "factor_size", "optimistic",
+    "method", "factor_size", "optimistic",
 }  # fmt: skip
 
 

@@ -166,7 +166,8 @@ def plan(
         with compiling("plan"):
             solution = solve(loaded, **options, threads=n_threads, progress=on_terminal())
     if as_json:
-        fields = {name: getattr(solution, name) for name in solution.__dataclass_fields__ if not name.startswith("_")}
+        names = (name for name in solution.__dataclass_fields__ if not name.startswith("_") and name != "seconds")
+        fields = {name: getattr(solution, name) for name in names}  # the same text each time
         chain, reward = solution.optimistic
         chain = chain.tocoo()
         extended = {

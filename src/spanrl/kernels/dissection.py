@@ -18,7 +18,11 @@ from spanrl.kernels.krylov import dot
 _LEAF = 24  # states below which a part is not cut again
 _HUB = 10  # times √S: neighbours above which a state comes last
 _BEHIND = -1
-_UNBALANCED, _MOST_WASTED = 8, 4  # cuts that take off less than an eighth, and how often they may look at all states
+_UNBALANCED, _LARGE, _MOST_WASTED = (
+    8,
+    2000,
+    4,
+)  # cuts that take less than an eighth off a large piece; how often they may see all states
 
 
 @allocating
@@ -157,7 +161,7 @@ def dissect(ptr, near, most, order):  # noqa: PLR0912 - one loop over pieces, wi
                 continue
             before, n_cut = separate(ptr, near, part, queue, ends, n_levels, order[at : at + found])
             fill += n_cut * n_cut / 2.0
-            wasted += found if min(before, found - before) * _UNBALANCED < found else 0
+            wasted += found if found > _LARGE and min(before, found - before) * _UNBALANCED < found else 0
             begins[top], stops[top] = at, at + before
             begins[top + 1], stops[top + 1] = at + before, at + found - n_cut
             top += 2

@@ -17,6 +17,7 @@ from spanrl.paper.page.notation import number
 from spanrl.report.text import runs_per_agent
 
 _ROW, _MARGIN = 0.235, 0.75  # inches
+_ROOM = 1.5  # beside the outermost values
 
 
 def planning(found: Mapping[str, Experiment]) -> Picture:
@@ -31,9 +32,13 @@ def planning(found: Mapping[str, Experiment]) -> Picture:
     values = (sweeps_an_episode, microseconds_an_episode)
     for ax, value, label in zip(axes, values, ("sweeps an episode", "µs of planning an episode"), strict=True):
         ax.set_xscale("log")
-        for at, group, _ in rows:
-            if group is not None:
-                _dot(ax, at, group, value(group))
+        dots = [(at, group, value(group)) for at, group, _ in rows if group is not None]
+        ends = np.concatenate([values for _, _, values in dots])
+        ax.set_xlim(
+            ends.min() / _ROOM, ends.max() * _ROOM
+        )  # before anything is drawn: equal values have no limits of their own
+        for at, group, found_values in dots:
+            _dot(ax, at, group, found_values)
         ax.set_ylim(y - 0.7, -0.7)
         finished(ax, label, "")
         ax.grid(visible=False, axis="y")
