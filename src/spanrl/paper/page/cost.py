@@ -44,8 +44,8 @@ def planning(found: Mapping[str, Experiment]) -> Picture:
         ax.grid(visible=False, axis="y")
         ax.set_yticks([at for at, _, _ in rows], [text for _, _, text in rows])
         ax.tick_params(axis="y", length=0)
-    for text, (_, group, _) in zip(axes[0].get_yticklabels(), rows, strict=True):
-        text.set_fontweight("bold" if group is None else "normal")
+    for text, (_, agent, _) in zip(axes[0].get_yticklabels(), rows, strict=True):
+        text.set_fontweight("bold" if agent is None else "normal")
     axes[1].tick_params(axis="y", labelleft=False)
     figure.set_size_inches(WIDTH, _MARGIN + _ROW * y)
     runs = runs_per_agent(len(group.seeds) for one in found.values() for group in one.groups)
