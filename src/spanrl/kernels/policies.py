@@ -218,15 +218,15 @@ def chain_sweeps(chain, c, s_min, v, u, a, target, budget):
 
 
 @kernel
-def fast_rounds(m, reward, blank, q, v, u, pair, pair_frozen, chain, tol, rounding, warm, look, budget):
+def fast_rounds(m, reward, blank, q, v, u, pair, pair_frozen, chain, step, tol, rounding, warm, look, budget):
     """Run rounds of policy improvement on a plain model, as long as a few sweeps over a policy are enough for it.
 
     A round is a sweep over all actions, whose bracket is tested, and sweeps over the policy that it chose. ``blank`` tells that v = 0: then
-    the rewards are the values. The first ``warm`` rounds are full sweeps alone.
+    the rewards are the values. The first ``warm`` rounds are full sweeps alone; ``step`` is that of the policy frozen so far.
     Returns (rounds, sweeps over policies, lo, hi, changes, step, and of the last policy: target, sweeps, first width, last width). With
     hi − lo ≤ tol the bracket is closed: v and q are those it belongs to, and nothing is swept.
     """
-    lo, hi, changes, step, total, n, rounds = -np.inf, np.inf, 0, 1.0, 0, 0, 0
+    lo, hi, changes, total, n, rounds = -np.inf, np.inf, 0, 0, 0, 0
     target, first, last = 0.0, 0.0, 0.0
     while rounds < budget and last <= target:
         if blank and rounds == 0:

@@ -163,11 +163,11 @@ class Rounds:
     def _run_fast(self) -> _Look:
         """Run rounds in compiled code as long as policies mix fast."""
         it, p = self._it, self._it.problem
-        chain = self._room()
+        chain, budget = self._room(), max(1, min(it.budget, (it.max_sweeps - it.sweeps) // 2))
         with it.phase("sweeps"):
             rounds, n, it.lo, it.hi, self._changes, self._step, *look = fast_rounds(
                 p.arrays, p.reward, self._blank, self._values, it.v, it.u, self._pair, self._pair_frozen, chain,
-                it.tol, p.rounding, self._warm, _LOOK, max(1, min(it.budget, (it.max_sweeps - it.sweeps) // 2)),
+                self._step, it.tol, p.rounding, min(self._warm, budget - 1), _LOOK, budget,  # at least one policy is frozen
             )  # fmt: skip
         it.sweeps += rounds + n
         it.converged = it.width <= it.tol
@@ -250,7 +250,7 @@ class Rounds:
         return not (it.at_rounding or self._is_hopeless)
 
     def _freeze(self) -> bool:
-        """Write out the rows of the chosen policy; False where they are too wide. Adapts the horizon to how much the policy changed."""
+        """Write out the rows of the chosen policy, unless they stand there already; False where they are too wide."""
         it, p = self._it, self._it.problem
         m, S = p.arrays, p.n_states
         self._changes = differences(self._pair, self._pair_frozen)
