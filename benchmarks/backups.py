@@ -6,21 +6,19 @@ from collections.abc import Callable
 
 import numpy as np
 from harness import Row, interleaved, ratio_row, value_row
+from scale import sweeps
 
 from models import boxed, garnet, padded, padded_backup
 from spanrl.kernels.backups import backup
-from spanrl.kernels.iterate import value_iteration
 from spanrl.planning.problem import Problem, prepare
 
 
 def sweeper(problem: Problem, n: int, c: float = np.inf) -> Callable[[], None]:
-    """Return a function that runs n damped sweeps, each at a slightly other v, as a solver does (no width is ≤ −1)."""
-    v, u = np.zeros(problem.n_states), np.empty(problem.n_states)
+    """Return a function that runs n damped sweeps, each at a slightly other v, as a solver does."""
+    v = np.zeros(problem.n_states)
 
     def run() -> None:
-        value_iteration(
-            problem.arrays, problem.reward, problem.sign, problem.workspace, v, u, c, -1.0, 0.0, 0.0, 0.9, 0, n
-        )
+        sweeps(problem, v, n, c)
 
     return run
 

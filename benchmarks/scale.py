@@ -143,7 +143,7 @@ def growth_rows(smoke: bool) -> list[Row]:
 
 def sweeps(problem: Problem, v: np.ndarray, n: int, c: float = inf, crew: Crew | None = None) -> np.ndarray:
     """Make n sweeps from v, in place, and return it (no width is ≤ −1, so that none of them is the last)."""
-    (crew or Crew()).sweep(problem, v, np.empty_like(v), c, -1.0, 0.0, 0.0, 0.9, 0, n, inf)
+    (crew or Crew()).sweep(problem, v, np.empty_like(v), c, -1.0, 0.0, 0.0, 0.9, 0, n)
     return v
 
 
@@ -221,6 +221,6 @@ def _fitted(group: str, case: str, timings: Mapping[str, Timing]) -> Row:
 def _in_process(S: int, part: str) -> dict[str, Any]:
     """Run a part in a process of its own and return what it measured."""
     code = (_START + part + _END).format(folder=str(Path(__file__).parent), S=S, repeats=REPEATS)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
     out: dict[str, Any] = json.loads(done.stdout)
     return out
