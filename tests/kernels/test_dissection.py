@@ -54,22 +54,23 @@ def test_the_order_is_a_permutation_and_the_count_is_exact(seed):
     assert dissection.dissect(*near, np.inf, order)
     assert np.sort(order).tolist() == list(range(order.size))
     wanted = filled(ptr, succ, order)
-    assert dissection.count_factors(*near, order, np.inf) == wanted
-    assert dissection.count_factors(*near, order, wanted[0]) == wanted
-    assert dissection.count_factors(*near, order, wanted[0] - 1) == (np.inf, np.inf)
+    tree = dissection.new_tree(order.size)
+    assert dissection.count_factors(*near, order, np.inf, tree) == wanted
+    assert dissection.count_factors(*near, order, wanted[0], tree) == wanted
+    assert dissection.count_factors(*near, order, wanted[0] - 1, tree) == (np.inf, np.inf)
     with interpreted():
         again = np.empty_like(order)
         assert dissection.dissect(*dissection.neighbours(ptr, succ), np.inf, again)
         assert again.tolist() == order.tolist()
-        assert dissection.count_factors(*near, order, np.inf) == wanted
+        assert dissection.count_factors(*near, order, np.inf, tree) == wanted
 
 
 def test_a_grid_has_narrow_separators_and_a_random_graph_has_none():
     ptr, succ = grid(60)
-    near, order = dissection.neighbours(ptr, succ), np.empty(3600, dtype=np.int64)
+    near, order, tree = dissection.neighbours(ptr, succ), np.empty(3600, dtype=np.int64), dissection.new_tree(3600)
     assert dissection.dissect(*near, 1e5, order)
-    entries, _ = dissection.count_factors(*near, order, np.inf)
-    natural, _ = dissection.count_factors(*near, np.arange(3600), np.inf)
+    entries, _ = dissection.count_factors(*near, order, np.inf, tree)
+    natural, _ = dissection.count_factors(*near, np.arange(3600), np.inf, tree)
     assert entries < natural / 2
     rng = np.random.default_rng(0)
     ptr, succ = (
@@ -89,7 +90,7 @@ def test_a_hub_comes_last():
     order, near = np.empty(S, dtype=np.int64), dissection.neighbours(ptr, succ)
     assert dissection.dissect(*near, 1e5, order)
     assert order[-1] == 0
-    assert dissection.count_factors(*near, order, np.inf)[0] < 6 * S
+    assert dissection.count_factors(*near, order, np.inf, dissection.new_tree(S))[0] < 6 * S
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -239,11 +239,11 @@ def test_a_system_that_has_nothing_to_do_costs_nothing():
 def test_factors_of_another_policy_are_not_used(monkeypatch):
     """What is solved again belongs to the chain that was factorised."""
     factorised, original = [], resolvent.Resolvent.solve_again
-    columns = resolvent.columns
+    factors_of = resolvent.factors_of
 
     def kept(chain, *args):
         factorised[:] = [chain.prob[: chain.ptr[-1]].copy(), chain.succ[: chain.ptr[-1]].copy()]
-        return columns(chain, *args)
+        return factors_of(chain, *args)
 
     def checked(self, d):
         found = original(self, d)
@@ -261,7 +261,7 @@ def test_factors_of_another_policy_are_not_used(monkeypatch):
         start(self, *args, **options)
 
     monkeypatch.setattr(rounds.Rounds, "__init__", noted)
-    monkeypatch.setattr(resolvent, "columns", kept)
+    monkeypatch.setattr(resolvent, "factors_of", kept)
     monkeypatch.setattr(resolvent.Resolvent, "solve_again", checked)
     for mdp in (river(200), ring(300), ring(301, 1), river(60)):
         for tol in (1e-6, 1e-9):

@@ -10,19 +10,16 @@ The factors are those of I − Q with pivots on the diagonal, and so stable, as 
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from spanrl.kernels.jit import allocating, kernel
-from spanrl.kernels.krylov import dot
 
 _LEAF = 24  # states below which a part is not cut again
 _HUB = 10  # times √S: neighbours above which a state comes last
 _BEHIND = -1
-_UNBALANCED, _LARGE, _MOST_WASTED = (
-    8,
-    2000,
-    4,
-)  # cuts that take less than an eighth off a large piece; how often they may see all states
+_UNBALANCED, _LARGE, _MOST_WASTED = 8, 2000, 4  # cuts that take less than an eighth off a large piece may see all states so often
 
 
 @allocating
@@ -131,10 +128,7 @@ def dissect(ptr, near, most, order):  # noqa: PLR0912 - one loop over pieces, wi
             nodes[n] = s
             n += 1
     begins[0], stops[0] = 0, n
-    top, own = (
-        1,
-        1,
-    )  # ranges of ``nodes`` still to be cut, whose places in ``order`` are the same range; own: their part, to be renamed
+    top, own = 1, 1  # ranges of ``nodes`` to be cut, in the places that they take in ``order``; own: their part, to be renamed
     while top > 0:
         top -= 1
         begin, stop, bottom = begins[top], stops[top], top
@@ -168,25 +162,36 @@ def dissect(ptr, near, most, order):  # noqa: PLR0912 - one loop over pieces, wi
             at += found
         if fill > most or wasted > _MOST_WASTED * S:
             return False
-        for k in range(
-            bottom, top
-        ):  # what is still to be cut was written to ``order``, as the loop above reads ``nodes``
+        for k in range(bottom, top):  # what is still to be cut was written to ``order``, as the loop above reads ``nodes``
             for e in range(begins[k], stops[k]):
                 nodes[e] = order[e]
     return True
 
 
-@allocating
-def count_factors(ptr, near, order, most):
-    """Return the entries of one triangular factor and the multiplications of the factorisation; more than ``most`` entries: (∞, ∞).
+class Tree(NamedTuple):
+    """The elimination tree of the states in an order; k is the state that is eliminated as the k-th."""
 
-    Row k of the factor holds the states on the paths up the elimination tree from the neighbours of k that are eliminated before it.
+    rank: Any  # int64 [S]    of each state
+    parent: Any  # int64 [S]  the first state on which k depends once those before k are gone; −1: none
+    length: Any  # int64 [S]  of row k of the upper factor
+
+
+def new_tree(S: int) -> Tree:
+    """Allocate the tree of so many states."""
+    return Tree(*np.empty((3, S), dtype=np.int64))
+
+
+@allocating
+def count_factors(ptr, near, order, most, tree):
+    """Fill ``tree``; return the entries of one factor and the multiplications of the factorisation, (∞, ∞) for more than ``most`` entries.
+
+    Row k of the lower factor holds the states on the paths up the elimination tree from the neighbours of k that are eliminated before it.
     """
     S = ptr.size - 1
-    rank, parent, above = np.empty(S, np.int64), np.full(S, -1), np.full(S, -1)
-    seen, length = np.full(S, -1), np.ones(S)
+    rank, parent, length = tree.rank, tree.parent, tree.length
+    above, seen = np.full(S, -1), np.full(S, -1)
     for k in range(S):
-        rank[order[k]] = k
+        rank[order[k]], parent[k], length[k] = k, -1, 1
     for k in range(S):
         s = order[k]
         for e in range(ptr[s], ptr[s + 1]):
@@ -198,19 +203,21 @@ def count_factors(ptr, near, order, most):
                     parent[i] = k
                     break
                 i = up
-    entries = np.float64(S)
+    entries, products = np.float64(S), 0.0
     for k in range(S):
         s, seen[k] = order[k], k
         for e in range(ptr[s], ptr[s + 1]):
             i = rank[near[e]]
             while i < k and seen[i] != k:
                 seen[i] = k
-                length[i] += 1.0
+                length[i] += 1
                 entries += 1.0
                 i = parent[i]
         if entries > most:
             return np.inf, np.inf
-    return entries, dot(length, length)
+    for k in range(S):
+        products += np.float64(length[k]) * length[k]
+    return entries, products
 
 
 @allocating

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
-from spanrl.kernels.dissection import count_factors, dissect, neighbours
+from spanrl.kernels.dissection import count_factors, dissect, neighbours, new_tree
 from spanrl.planning.blocks import Recurrent, Transient, bound
 from spanrl.planning.elimination import Numbers
+from spanrl.planning.factors import superlu
 from spanrl.planning.problem import Vector
-from spanrl.planning.resolvent import factorise
 from spanrl.planning.sweeps import recurrent_by_sweeps, transient_by_sweeps
 
 DIRECT = 2000
@@ -188,12 +188,10 @@ def elimination_order(P: Any) -> NDArray[np.int64] | None:
     P = P.tocsr()
     order = np.empty(P.shape[0], dtype=np.int64)
     ptr, near = neighbours(P.indptr.astype(np.int64), P.indices.astype(np.uint32))
-    if (
-        not dissect(ptr, near, _MOST_ENTRIES, order)
-        or count_factors(ptr, near, order, _MOST_ENTRIES)[0] > _MOST_ENTRIES
-    ):
+    if not dissect(ptr, near, _MOST_ENTRIES, order):
         return None
-    return order
+    entries, _ = count_factors(ptr, near, order, _MOST_ENTRIES, new_tree(order.size))
+    return order if entries <= _MOST_ENTRIES else None
 
 
 def _leaving(P: Any, left: Vector) -> Any:
@@ -213,7 +211,7 @@ def _factor(matrix: Any) -> Any:
     data = np.concatenate((entries.data, np.zeros(entries.nnz)))
     both = csc_array((data, (row, col)), shape=(n, n))  # zeros make the pattern symmetric
     both.sum_duplicates()
-    factors = factorise(both.indptr.astype(np.int32), both.indices.astype(np.int32), both.data)
+    factors = superlu(both.indptr.astype(np.int32), both.indices.astype(np.int32), both.data)
     if factors is None:
         raise SpanrlError(
             f"evaluate: the linear system of a chain of {n} states is singular to working precision: some states are "

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.kernels.dissection import columns, count_factors, dissect, neighbours
+from spanrl.kernels.dissection import count_factors, dissect, neighbours, new_tree
 from spanrl.kernels.krylov import System, iterate, new_system, remainder, start
 from spanrl.kernels.policies import Chain
+from spanrl.planning.factors import Solver, cost, factors_of
 from spanrl.planning.problem import Vector
 
 ENTRY_BYTES = 16
@@ -32,14 +33,15 @@ ENTRY_BYTES = 16
 # Nanoseconds, measured on one machine; the ratios are what matters.
 _KRYLOV_ENTRY, _KRYLOV_STATE = 3.6, 8.0  # one iteration: two passes over the rows, and the vectors
 _ORDER_ENTRY, _ORDER_STATE = 80.0, 150.0  # neighbours, dissection, count
-_FACTOR_ENTRY, _FACTOR_STATE, _FACTOR_PRODUCT, _FACTOR_CALL = 30.0, 100.0, 0.1, 2e5
-_AGAIN_ENTRY = 3.0  # another right-hand side
+_COUNT_ENTRY, _COUNT_STATE = 20.0, 40.0  # neighbours and count, where there is an order
+_AGAIN_ENTRY, _AGAIN_STATE = 3.0, 10.0  # another right-hand side
 _CALL = 5e7  # a kernel call: Ctrl-C is seen in between
 
 _SMALLEST_PART, _SMALLEST_GOAL = 1e-8, 1e-14  # of the residual, and of that of the preconditioned system
 _LARGER = 3.0  # the largest residual may be so many times as large as asked for
 _PARTIAL = 0.3  # a residual that is good enough where nothing better is to be had
 _MOST_ITERATIONS = 3000
+_NEARLY_CONSTANT = 1e-2  # part of x that is not a constant
 _STILL_GOOD = 1.2  # times the entries of the last factors, for which an order is kept
 _PATIENCE = 4.0  # times the predicted iterations, before the factors are looked at
 
@@ -52,11 +54,12 @@ class Resolvent:
         self._most_entries = memory / ENTRY_BYTES / 2
         self._order, self._entries = np.empty(n_states, dtype=np.int64), 0.0  # of one factor, 0: there is no order yet
         self._near: tuple[Any, Any]  # the neighbours of each state of that policy
+        self._tree, self._products = new_tree(n_states), 0.0
         self._iterations = 0.0  # of the last system; 0: none yet
         self._factor_cost: float | None = None  # of the last policy looked at; infinite: too large
         self._trusts_krylov = True
         self._system: System | None = None
-        self._factors: Any = None  # of the last system, where it was solved by them
+        self._factors: Solver | None = None  # of the last system, where it was solved by them
         self.factor_size = 0
         """Entries of the largest factors that were made."""
         self.iterations = 0
@@ -67,7 +70,7 @@ class Resolvent:
     def cost(self, chain: Chain, horizon: float, slowness: float) -> float:
         """Predict the nanoseconds of the next :meth:`solve`, on a chain that takes ``slowness`` sweeps for a factor of e."""
         krylov = self._predicted(horizon, slowness) * _iteration_cost(chain)
-        factors = _looking_cost(chain) if self._factor_cost is None else self._factor_cost
+        factors = self._looking_cost(chain) if self._factor_cost is None else self._factor_cost
         return factors if not self._trusts_krylov else krylov if self._factor_cost is None else min(krylov, factors)
 
     def forget(self) -> None:
@@ -78,7 +81,7 @@ class Resolvent:
         """Return x for the same policy and another d, by the factors of the last system, and what it cost; None where it had none."""
         if self._factors is None:
             return None
-        return self._by_factors(d), _AGAIN_ENTRY * self._factors.nnz + _FACTOR_STATE * d.size
+        return self._by_factors(self._factors, d), _AGAIN_ENTRY * self._factors.nnz + _AGAIN_STATE * d.size
 
     def solve(
         self, chain: Chain, horizon: float, d: Vector, slowness: float, part: float
@@ -90,7 +93,7 @@ class Resolvent:
         part = max(part, _SMALLEST_PART)
         self._factors = None
         spent, one = 0.0, _iteration_cost(chain)
-        looking = _looking_cost(chain)
+        looking = self._looking_cost(chain)
         predicted = self._predicted(horizon, slowness)
         if self._factor_cost == inf:
             budget = _MOST_ITERATIONS
@@ -153,6 +156,10 @@ class Resolvent:
         self._iterations = float(progress.n)
         return system.x, progress.n, inf if isnan(left) or isnan(progress.norm) else left
 
+    def _looking_cost(self, chain: Chain) -> float:
+        entry, state = (_COUNT_ENTRY, _COUNT_STATE) if self._entries else (_ORDER_ENTRY, _ORDER_STATE)
+        return float(entry * chain.ptr[-1] + state * chain.out.size)
+
     def _look(self, chain: Chain) -> float:
         """Order the states for elimination; return the nanoseconds of a factorisation, infinite where the factors are too large.
 
@@ -160,50 +167,33 @@ class Resolvent:
         """
         self._near = ptr, near = neighbours(chain.ptr, chain.succ)
         most = min(_STILL_GOOD * self._entries, self._most_entries)
-        entries, products = count_factors(ptr, near, self._order, most) if self._entries else (inf, inf)
+        entries, products = count_factors(ptr, near, self._order, most, self._tree) if self._entries else (inf, inf)
         if entries == inf:
             if not dissect(ptr, near, self._most_entries, self._order):
                 self._entries = 0.0
                 return inf
-            entries, products = count_factors(ptr, near, self._order, self._most_entries)
+            entries, products = count_factors(ptr, near, self._order, self._most_entries, self._tree)
             self._entries = entries if entries < inf else 0.0
-        fixed = _FACTOR_CALL + _FACTOR_STATE * self._order.size
-        return float(fixed + 2 * _FACTOR_ENTRY * entries + _FACTOR_PRODUCT * products)
+        self._products = products
+        return cost(self._order.size, entries, products)
 
     def _factorise(self, chain: Chain, horizon: float, d: Vector) -> Vector | None:
-        self._factors = factorise(*columns(chain, horizon, self._order, *self._near))
+        self._factors = factors_of(chain, horizon, self._order, self._near, self._tree, self._products)
         if self._factors is None:
             return None
         self.last_way = "factors"
-        self.factor_size = max(self.factor_size, int(self._factors.nnz))
-        return self._by_factors(d)
+        self.factor_size = max(self.factor_size, self._factors.nnz)
+        self._horizon, self._one = horizon, 1.0 - chain.cut
+        return self._by_factors(self._factors, d)
 
-    def _by_factors(self, d: Vector) -> Vector:
-        x = np.empty_like(d)
-        x[self._order] = self._factors.solve(d[self._order])
+    def _by_factors(self, factors: Solver, d: Vector) -> Vector:
+        """Solve for x; where it is nearly a constant, which is of no interest, do so without this constant, which costs digits."""
+        x = factors.solve(d)
+        low, high = x.min(), x.max()
+        if high - low < _NEARLY_CONSTANT * max(high, -low):
+            x = factors.solve(d - (low + high) / 2 / self._horizon * self._one)
         return x
-
-
-def factorise(ptr: NDArray[np.int32], row: NDArray[np.int32], value: Vector) -> Any:
-    """Return the LU factors of an M-matrix, in the order it comes in and with pivots on the diagonal; None where it is singular.
-
-    It is given by sorted columns, and its pattern must be symmetric (some values may be 0).
-    """
-    from scipy.sparse import csc_array
-    from scipy.sparse.linalg import splu
-
-    S = ptr.size - 1
-    matrix = csc_array((value, row, ptr), shape=(S, S))
-    matrix.has_canonical_format = True
-    try:
-        return splu(matrix, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    except RuntimeError:
-        return None
 
 
 def _iteration_cost(chain: Chain) -> float:
     return float(_KRYLOV_ENTRY * chain.ptr[-1] + _KRYLOV_STATE * chain.out.size)
-
-
-def _looking_cost(chain: Chain) -> float:
-    return float(_ORDER_ENTRY * chain.ptr[-1] + _ORDER_STATE * chain.out.size)
