@@ -19,7 +19,11 @@ from spanrl.kernels.jit import allocating, kernel
 _LEAF = 24  # states below which a part is not cut again
 _HUB = 10  # times √S: neighbours above which a state comes last
 _BEHIND = -1
-_UNBALANCED, _LARGE, _MOST_WASTED = 8, 2000, 4  # cuts that take less than an eighth off a large piece may see all states so often
+_UNBALANCED, _LARGE, _MOST_WASTED = (
+    8,
+    2000,
+    4,
+)  # cuts of less than an eighth off a large piece may see all states so often
 
 
 @allocating
@@ -128,7 +132,7 @@ def dissect(ptr, near, most, order):  # noqa: PLR0912 - one loop over pieces, wi
             nodes[n] = s
             n += 1
     begins[0], stops[0] = 0, n
-    top, own = 1, 1  # ranges of ``nodes`` to be cut, in the places that they take in ``order``; own: their part, to be renamed
+    top, own = 1, 1  # ranges of ``nodes`` to be cut, in the places that they take in ``order``; own: their part
     while top > 0:
         top -= 1
         begin, stop, bottom = begins[top], stops[top], top
@@ -162,7 +166,7 @@ def dissect(ptr, near, most, order):  # noqa: PLR0912 - one loop over pieces, wi
             at += found
         if fill > most or wasted > _MOST_WASTED * S:
             return False
-        for k in range(bottom, top):  # what is still to be cut was written to ``order``, as the loop above reads ``nodes``
+        for k in range(bottom, top):  # what is still to be cut stands in ``order``, as the loop above reads ``nodes``
             for e in range(begins[k], stops[k]):
                 nodes[e] = order[e]
     return True

@@ -1,7 +1,7 @@
 """Sparse LU factors of the equations of a policy: our own where they are thin, SuperLU's where dense blocks are worth a library.
 
-Our own (:mod:`spanrl.kernels.factors`) touch every entry once and lose no digits. SuperLU needs some hundred nanoseconds for each entry, but multiplies
-blocks ten times faster. What each would take follows from the counts of :mod:`spanrl.kernels.dissection`.
+Our own (:mod:`spanrl.kernels.factors`) touch every entry once and lose no digits. SuperLU needs some hundred nanoseconds for each entry,
+but multiplies blocks ten times faster. What each would take follows from the counts of :mod:`spanrl.kernels.dissection`.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ states that take 3²⁰⁰⁰ steps to leave do no harm, as no value grows beyon
 *Truncated states.* With a span bound c, F_d v(s) = F_d v(s₀) + c in them, s₀ the lowest state. Subtracting the equation of s₀ leaves
 x(s) − x(s₀) = c + v(s₀) − v(s): a row with one entry besides the diagonal. All rows make an M-matrix.
 
-*Two ways to solve it.* BiCGSTAB (:mod:`spanrl.kernels.krylov`) where it takes few iterations; and a sparse LU factorisation (SuperLU) in an
-order by nested dissection (:mod:`spanrl.kernels.dissection`), whose cost is counted beforehand. Which one is the cheaper is predicted
-in nanoseconds from the last iteration count and the size of the factors; when BiCGSTAB has cost as much as the factors would, they
-take over. Costs are counted, not measured, so that results do not depend on the machine's mood.
+*Two ways to solve it.* BiCGSTAB (:mod:`spanrl.kernels.krylov`) where it takes few iterations; and sparse factors
+(:mod:`spanrl.planning.factors`) in an order by nested dissection (:mod:`spanrl.kernels.dissection`), whose cost is counted beforehand.
+Which one is the cheaper is predicted in nanoseconds from the last iteration count and the size of the factors; when BiCGSTAB has cost as
+much as the factors would, they take over. Costs are counted, not measured, so that results do not depend on the machine's mood.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from math import inf, isnan, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spanrl.kernels.dissection import count_factors, dissect, neighbours, new_tree
 from spanrl.kernels.krylov import System, iterate, new_system, remainder, start
@@ -43,6 +42,7 @@ _PARTIAL = 0.3  # a residual that is good enough where nothing better is to be h
 _MOST_ITERATIONS = 3000
 _NEARLY_CONSTANT = 1e-2  # part of x that is not a constant
 _STILL_GOOD = 1.2  # times the entries of the last factors, for which an order is kept
+_TRIAL = 0.15  # of the cost of the factors: what BiCGSTAB may take where it seems to be the worse way
 _PATIENCE = 4.0  # times the predicted iterations, before the factors are looked at
 
 
@@ -103,10 +103,8 @@ class Resolvent:
             spent += looking
             self._factor_cost = self._look(chain)
             self._trusts_krylov = self._trusts_krylov or self._factor_cost == inf
-            if not self._trusts_krylov or self._factor_cost < predicted * one:
-                budget = 0
-            else:
-                budget = int(min(self._factor_cost / one + 8, _MOST_ITERATIONS))
+            share = 0.0 if not self._trusts_krylov else _TRIAL if self._factor_cost < predicted * one else 1.0
+            budget = int(min(share * self._factor_cost / one, _MOST_ITERATIONS))
         if budget:
             x, n, left = self._iterate(chain, horizon, d, part, budget)
             spent += n * one

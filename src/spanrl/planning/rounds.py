@@ -53,7 +53,7 @@ _WARM, _FEW_ACTIONS = 2, 6  # full sweeps before the first policy is worth an ev
 _LOOK = 5  # sweeps over a policy that show how fast it mixes
 _INNER = 1000  # most sweeps over one policy
 _DAMPED = 0.9  # of a step: for policies that may be periodic
-_FIRST_HORIZON, _LONGEST_HORIZON = 64.0, 1e9
+_FIRST_HORIZON, _LONGEST_HORIZON = 128.0, 1e9
 _FEW, _VERY_FEW = 0.03, 1e-3  # of the states: with fewer changes the policy is nearly settled, nearly the last one
 _ROUGHLY = 3e-3  # part of the residual that a system may leave before that
 _LONGER, _A_LITTLE_LONGER = 8.0, 4.0  # growth of the horizon, once settled and before
@@ -243,8 +243,6 @@ class Rounds:
             self._v_then[:] = it.v
             return True
         self._stale += 1
-        if self._stale % _STALE == 0:
-            self._resolvent.distrust()
         if self._changes == 0 and it.is_noise():
             it.at_rounding = True
         return not (it.at_rounding or self._is_hopeless)
