@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spanrl.agents import reference
 from spanrl.agents import registry as agents
 from spanrl.cli import main
 from spanrl.cli.paper import DURATIONS
@@ -15,8 +16,8 @@ from spanrl.paper.reproduce import reproduce
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
-SLIPS, EXPERIMENTS, PROCESSES, AGENTS = (
-    DOCS / f"{name}.md" for name in ("slips", "experiments", "processes", "agents")
+SLIPS, EXPERIMENTS, PROCESSES, AGENTS, SOLVER, REFERENCE = (
+    DOCS / f"{name}.md" for name in ("slips", "experiments", "processes", "agents", "solver", "reference")
 )
 
 
@@ -31,7 +32,8 @@ def commands():
 
 
 @pytest.mark.parametrize(
-    ("page", "least"), [(README, 11), (SLIPS, 11), (EXPERIMENTS, 11), (PROCESSES, 4), (AGENTS, 36)]
+    ("page", "least"),
+    [(README, 11), (SLIPS, 11), (EXPERIMENTS, 11), (PROCESSES, 4), (AGENTS, 36), (SOLVER, 3), (REFERENCE, 8)],
 )
 def test_python_examples(page, least, monkeypatch):
     for registry in (agents, envs):  # an example registers its own
@@ -39,6 +41,16 @@ def test_python_examples(page, least, monkeypatch):
     failed, attempted = doctest.testfile(str(page), module_relative=False)
     assert failed == 0
     assert attempted >= least
+
+
+def test_the_page_of_the_reference_shows_its_code():
+    """What stands beside the figures is what runs; docstrings are left out there."""
+    source = re.sub(r'\n    """.*?"""\n', "\n", Path(reference.__file__).read_text("utf-8"), flags=re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)\n```", REFERENCE.read_text("utf-8"), re.DOTALL)
+    shown = [block for block in blocks if not block.startswith(">>>")]
+    assert len(shown) == 4
+    for block in shown:
+        assert block in source
 
 
 def test_readme_help_and_docstring_give_the_same_durations(capsys):

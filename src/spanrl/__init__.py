@@ -52,13 +52,18 @@ _HOME = {
     "check_agent": "learning.check",
 }
 
-__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604
+_MODULES = {"reference": "agents.reference"}
+
+__all__ = ["__version__", *sorted([*_HOME, *_MODULES])]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name in _MODULES:
+        value: Any = import_module(f"spanrl.{_MODULES[name]}")
+    elif name in _HOME:
+        value = getattr(import_module(f"spanrl.{_HOME[name]}"), name)
+    else:
         raise AttributeError(f"module 'spanrl' has no attribute {name!r}")
-    value = getattr(import_module(f"spanrl.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 
