@@ -6,7 +6,7 @@ import numpy as np
 
 from spanrl.kernels import choosing, extended
 from spanrl.kernels.backups import sorted_box_values
-from spanrl.kernels.desk import Desk
+from spanrl.kernels.desk import LIVE, Desk
 from spanrl.kernels.frozen import freeze, sweep_frozen
 from spanrl.kernels.layout import PLAIN
 from spanrl.kernels.order import rank_open, rank_states
@@ -76,7 +76,7 @@ def frozen_sweep(desk: Desk, v: np.ndarray, u: np.ndarray, c: float, a: float) -
 
 def choose(desk: Desk, c: float, room: float, mixture: bool, pairs: np.ndarray, weight: np.ndarray) -> bool:
     parts = desk.m, desk.sets, desk.ws, desk.ranked, desk.rows, desk.least, desk.ws_least, desk.ranked_least
-    more = desk.v, desk.best, int(desk.progress[8]), c, room, mixture, pairs, weight
+    more = desk.v, desk.best, int(desk.progress[LIVE]), c, room, mixture, pairs, weight
     return bool(choosing.choose(*parts, *more))
 
 

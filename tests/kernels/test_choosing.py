@@ -19,6 +19,7 @@ from desk_samples import (
 
 from spanrl.kernels.backups import box_values
 from spanrl.kernels.choosing import _mix
+from spanrl.kernels.desk import LIVE
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.layout import workspace
 from spanrl.kernels.order import rank_states
@@ -138,7 +139,7 @@ class TestChoose:
             state = np.repeat(np.arange(12), np.diff(desk.m.pair_ptr))
             out = (q < top[state] - 1e-3) & (q > q.min()) & (rng.random(q.size) < 0.7)
             live = np.flatnonzero(~out)
-            desk.progress[8], desk.rows.live[: live.size] = live.size, live
+            desk.progress[LIVE], desk.rows.live[: live.size] = live.size, live
             q[out] = top.max() + rng.random(out.sum())
             after = chosen(sample, 0.5)
             assert out.any()

@@ -14,7 +14,7 @@ from desk_kernels import choose, least_values, rank, start_planning, sweep
 from desk_samples import KINDS, copy_of, pair_values, ragged_ptr, random_box, random_plain, value_vectors
 
 from spanrl.kernels import extended as module
-from spanrl.kernels.desk import Goal
+from spanrl.kernels.desk import ROUNDS, Goal
 from spanrl.kernels.extended import CONVERGED, improve
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.layout import BALL, PLAIN
@@ -101,7 +101,7 @@ class TestInnerProblems:
             desk = sample.desk
             start_planning(desk, False)
             for n, v in enumerate(value_vectors(rng, S)[:4]):
-                desk.progress[2], desk.v[:] = n, v
+                desk.progress[ROUNDS], desk.v[:] = n, v
                 with mode():
                     rank(desk, v)
                     sweep(desk, v)
@@ -125,7 +125,7 @@ class TestInnerProblems:
             other = copy_of(plain._replace(desk=plain.desk._replace(sets=flagged)))
             for n, v in enumerate(value_vectors(rng, S)):
                 for sample in (plain, other):
-                    sample.desk.progress[2], sample.desk.rows.lead[:] = n, -np.inf
+                    sample.desk.progress[ROUNDS], sample.desk.rows.lead[:] = n, -np.inf
                     rank(sample.desk, v)
                     sweep(sample.desk, v)
                 atol = 1e-12 * max(1.0, np.abs(v).max())

@@ -14,13 +14,17 @@ from spanrl.confidence.estimate import Known, check_rooms, check_sets
 from spanrl.kernels.choosing import choose
 from spanrl.kernels.clock import COUNTS, SAMPLING, SETS, SORTING, SWEEPS, now
 from spanrl.kernels.counting import add_batch, note_changes
+from spanrl.kernels.desk import LIVE, N_SWEEPS, ROUNDS
 from spanrl.kernels.extended import CONVERGED, RUNNING, improve, start_planning
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.frozen import by_length
 from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.kernels.jit import loop, part
 
-T, STATE, PLANNING, MIXES, RECORDED, MARKED, NEW, LEFT, BEGUN, FROM = range(10)
+T, STATE, PLANNING, MIXES, RECORDED, MARKED, NEW, LEFT, BEGUN, FROM = range(10)  # in Stage.where
+BEFORE, MEAN_BEFORE, REWARD, MEAN = range(4)  # in Stage.sums
+START, LOW, HIGH, SPAN, SWEPT, MIXED = range(6)  # columns of Stage.records
+MARKED_REWARD, MARKED_MEAN, MARKED_EPISODES = range(3)  # columns of Stage.marks
 DONE, TO_BEGIN, UNDER_WAY, STUCK = range(4)  # states of the plan
 _PAUSE = 0.03  # seconds
 
@@ -44,7 +48,7 @@ class Stage(NamedTuple):
 
     where: Any  # int64 [10]    steps done, state, how far the plan is, whether it mixes, episodes and measurements recorded, new
     #                           successors, steps that the episode may still have, its first step and its first state
-    sums: Any  # float64 [4]    reward and Σ r(s, a) before the episode under way, and up to now
+    sums: Any  # float64 [4]    reward and Σ r(s, a), before the episode under way and up to now
     tally: Any  # int64 [outcomes]  what happened in it
     batch: Any  # :class:`spanrl.models.counts.Batch`, for what has happened once it is over
     words: Any  # uint64 [4]    random state of the environment
@@ -65,7 +69,7 @@ def _plan(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, wo
         seen, desk.changed[: desk.n_changed[0]], t, state, steps, problem.n_states, problem.max_actions, problem.r_min,
         problem.r_max, problem.pair_ptr, words,
     )  # fmt: skip
-    if desk.progress[0] == 0.0:
+    if desk.progress[N_SWEEPS] == 0.0:
         fill(known, problem.settings, problem.kept, sets)
         check_sets(desk.m.kind, problem.n_states, sets)
         check_rooms(desk.m.kind, not desk.exact, sets)
@@ -80,12 +84,12 @@ def _plan(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, wo
         begun = filled
     tol = tolerance(known)
     if not tol > 0.0:
-        desk.progress[2] = np.inf  # it would never converge
+        desk.progress[ROUNDS] = np.inf  # it would never converge
         return RUNNING, -np.inf, np.inf, False, 0.0, 0
     outcome, lo, hi = improve(desk, goal, tol)
     mixes, span, steps_allowed = False, 0.0, 0
     if outcome == CONVERGED:
-        room, live = max(tol - (hi - lo), 0.0), int(desk.progress[8])
+        room, live = max(tol - (hi - lo), 0.0), int(desk.progress[LIVE])
         mixes = choose(
             desk.m, sets, desk.ws, desk.ranked, desk.rows, desk.least, desk.ws_least, desk.ranked_least, v, desk.best, live,
             goal.span_bound, room, goal.mixture, choice.pairs, choice.weight,
@@ -110,8 +114,8 @@ def _take_in(sampler, mean, desk, problem, seen, choice, stage):
     """Add the experience of the episode that is over to the counts."""
     where, sums, batch = stage.where, stage.sums, stage.batch
     paid, expected, n = harvest(sampler.out_ptr, sampler.reward, sampler.succ, mean, choice, stage.tally, batch)
-    sums[0], sums[1] = sums[0] + paid, sums[1] + expected
-    sums[2], sums[3] = sums[0], sums[1]
+    sums[BEFORE], sums[MEAN_BEFORE] = sums[BEFORE] + paid, sums[MEAN_BEFORE] + expected
+    sums[REWARD], sums[MEAN] = sums[BEFORE], sums[MEAN_BEFORE]
     n_new = add_batch(batch.pair[:n], batch.reward[:n], batch.succ[:n], batch.times[:n], seen, problem.moved)
     assert n_new >= 0  # there is room for all successors that there are
     desk.n_changed[0] = note_changes(batch.pair[:n], desk.changed, desk.n_changed[0])
@@ -136,24 +140,13 @@ def play(fill, limit, tolerance, sampler, mean, desk, problem, seen, goal, from_
         if where[PLANNING] == UNDER_WAY:
             t = where[T] + 1
             outcome, lo, hi, mixes, span, where[LEFT] = _plan(
-                fill,
-                limit,
-                tolerance,
-                desk,
-                problem,
-                seen,
-                goal,
-                t,
-                where[STATE],
-                t - where[BEGUN],
-                stage.agent_words,
-                choice,
-            )
+                fill, limit, tolerance, desk, problem, seen, goal, t, where[STATE], t - where[BEGUN], stage.agent_words, choice
+            )  # fmt: skip
             if outcome != CONVERGED:
                 return
             k = where[RECORDED]
-            records[k, 0], records[k, 1], records[k, 2] = t, lo, hi
-            records[k, 3], records[k, 4], records[k, 5] = span, desk.progress[0], mixes
+            records[k, START], records[k, LOW], records[k, HIGH] = t, lo, hi
+            records[k, SPAN], records[k, SWEPT], records[k, MIXED] = span, desk.progress[N_SWEEPS], mixes
             where[PLANNING], where[MIXES], where[RECORDED] = DONE, mixes, k + 1
             where[BEGUN], where[FROM] = t, where[STATE]
             start = now(desk.moment)
@@ -169,10 +162,11 @@ def play(fill, limit, tolerance, sampler, mean, desk, problem, seen, goal, from_
         where[STATE] = state
         if not over and done == stop:
             paid, expected = add_up(sampler.out_ptr, sampler.reward, mean, choice.pairs, stage.tally)
-            sums[2], sums[3] = sums[0] + paid, sums[1] + expected
+            sums[REWARD], sums[MEAN] = sums[BEFORE] + paid, sums[MEAN_BEFORE] + expected
             k = where[MARKED]
             if where[T] == times[k]:
-                marks[k, 0], marks[k, 1], marks[k, 2] = sums[2], sums[3], where[RECORDED]
+                marks[k, MARKED_REWARD], marks[k, MARKED_MEAN] = sums[REWARD], sums[MEAN]
+                marks[k, MARKED_EPISODES] = where[RECORDED]
                 where[MARKED] = k + 1
             if where[MARKED] == times.size or where[T] == last:
                 clock[SAMPLING] += now(desk.moment) - start

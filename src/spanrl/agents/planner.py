@@ -13,7 +13,7 @@ from spanrl.agents.loop import Problem, Stage, plan_once, play
 from spanrl.confidence.estimate import FILL, Estimate, Known, new_numbers, read_only
 from spanrl.errors import NotConvergedError, OptionError
 from spanrl.kernels.counting import add_batch, note_changes
-from spanrl.kernels.desk import Choice, Desk, Goal, new_choice, new_ranking, new_rows
+from spanrl.kernels.desk import N_SWEEPS, ROUNDS, WIDTH, Choice, Desk, Goal, new_choice, new_ranking, new_rows
 from spanrl.kernels.extended import CONVERGED, TOO_WIDE, start_planning
 from spanrl.kernels.frozen import by_length, new_frozen
 from spanrl.kernels.jit import Passed, check_part
@@ -198,18 +198,18 @@ class Planner:
                 *self._parts, desk, self._problem, counts.seen, goal, *start, choice
             )
             if outcome == CONVERGED:
-                sweeps = int(progress[0])
+                sweeps = int(progress[N_SWEEPS])
                 bounds = low + self.info.r_min, high + self.info.r_min
                 found = choice.left, bounds, span, sweeps, choice.allowed, int(steps)
                 return Plan(choice.pairs, choice.weight, mixes, *found), sweeps
             if outcome == TOO_WIDE:
-                return None, int(progress[0])
+                return None, int(progress[N_SWEEPS])
             self._check_rounds()
 
     def _check_rounds(self) -> None:
         """Give up on a plan that does not converge."""
-        if self._progress[2] >= _MOST_ROUNDS:
-            sweeps, width = int(self._progress[0]), self._progress[5]
+        if self._progress[ROUNDS] >= _MOST_ROUNDS:
+            sweeps, width = int(self._progress[N_SWEEPS]), self._progress[WIDTH]
             raise NotConvergedError(
                 f"learn: planning did not converge in {sweeps} sweeps; the gain bracket is {width:g} wide. "
                 "A tolerance must be > 0, and above rounding.",

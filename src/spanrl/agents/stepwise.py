@@ -23,6 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from spanrl.agents.loop import MARKED_EPISODES, MARKED_MEAN, MARKED_REWARD
 from spanrl.agents.observing import checked_reward, checked_state
 from spanrl.agents.offers import RESUME
 from spanrl.agents.offers import STEPS as OFFERS_STEPS
@@ -34,7 +35,8 @@ from spanrl.models.info import ProblemInfo
 from spanrl.models.states import StateReader
 from spanrl.seeding import get_state, is_compilable, set_state
 
-_T, _STATE = 0, 1
+_T, _STATE = range(2)  # in World.where
+_REWARD, _MEAN = range(2)  # in World.sums
 
 
 class World(NamedTuple):
@@ -83,8 +85,8 @@ def take_step(world, pair):
     x, words[0], words[1], words[2], words[3] = sfc64(words[0], words[1], words[2], words[3])
     outcome = draw(world.sampler, pair, x)
     reward, state = world.sampler.reward[outcome], np.int64(world.sampler.succ[outcome])
-    world.sums[0] += reward
-    world.sums[1] += world.mean[pair]
+    world.sums[_REWARD] += reward
+    world.sums[_MEAN] += world.mean[pair]
     world.where[_T] += 1
     world.where[_STATE] = state
     return reward, state
@@ -97,7 +99,8 @@ def walk(steps, world, memory, times, marks, budget):
     while k < times.size and where[_T] < last:
         steps(world, memory, min(times[k], last) - where[_T])
         if where[_T] == times[k]:
-            marks[k, 0], marks[k, 1], marks[k, 2] = world.sums[0], world.sums[1], 0.0
+            marks[k, MARKED_REWARD], marks[k, MARKED_MEAN] = world.sums[_REWARD], world.sums[_MEAN]
+            marks[k, MARKED_EPISODES] = 0.0
             k += 1
     return k
 

@@ -7,6 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+N_SWEEPS, STEP, ROUNDS, WIDTH_BEFORE, NEXT_LOOK, WIDTH, GONE, CHANGES, LIVE = range(9)
+"""Where ``Desk.progress`` holds the state of a plan: all sweeps, the step length a, sweeps over actions, the width at the last look at the
+speed, the round of the next look, the last width, how far v has gone since the first round, actions that changed in the last, and pairs
+that could be best in it."""
+
 
 class Sets(NamedTuple):
     """What an estimate says of every pair, to be written by its ``fill``: a *closed* set, not empty, whose maxima are attained.
@@ -19,9 +24,7 @@ class Sets(NamedTuple):
     Rewards lie in [r_low, r_high], within [r_min, r_max]; plain models may exceed it, and have both ends equal.
     """
 
-    succ_ptr: (
-        Any  # int64 [n_pairs+1]  the rows: those of the counts, unless the estimate owns its rows and writes them, too
-    )
+    succ_ptr: Any  # int64 [n_pairs+1]  those of the counts, unless the estimate owns its rows and writes them, too
     succ: Any  # uint32 [n]
     low: Any  # float64 [n]
     room: Any  # float64 [n]
@@ -70,9 +73,7 @@ class Desk(NamedTuple):
     exact: bool  # whether listed successors may have less room than unlisted ones, so that ties must be looked at
     changed: Any  # int64 [n_pairs]   begins with the pairs visited since the last plan
     n_changed: Any  # int64 [1]
-    reward: (
-        Any  # float64 [n_pairs]  the largest rewards, counted from r_min, read-only: sets.r_high, or a view of the next
-    )
+    reward: Any  # float64 [n_pairs]  the largest rewards, counted from r_min, read-only: sets.r_high or a view of ``shifted``
     shifted: Any  # float64 [n_pairs]  where they are written, if r_min is not 0
     least: Any  # float64 [n_pairs]   zeros: rewards augmented, B_r reaches down to r_min, from where they count
     ws: Any
@@ -85,7 +86,7 @@ class Desk(NamedTuple):
     u: Any  # float64 [S]
     best: Any  # int64 [S]            pairs that attain u
     everyone: Any  # int64 [n_pairs]  all pairs
-    progress: Any  # float64 [9]      of :func:`spanrl.kernels.extended.improve`
+    progress: Any  # float64 [9]      see the names above
     clock: Any  # float64 [5]         seconds a phase, see :mod:`spanrl.kernels.clock`
     moment: Any  # int64 [2]
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from spanrl.kernels.backups import ball_values, pick, sorted_box_values
 from spanrl.kernels.clock import SORTING, now
+from spanrl.kernels.desk import CHANGES, GONE, LIVE, N_SWEEPS, NEXT_LOOK, ROUNDS, STEP, WIDTH, WIDTH_BEFORE
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.frozen import freeze, sweep_frozen
 from spanrl.kernels.iterate import ROUNDING, bracket, clip, relax
@@ -34,8 +35,8 @@ _FEW = 3  # actions that change: the policy is nearly found, and its value worth
 def start_planning(progress, lead, v, from_bias):
     """Prepare for a plan: from the last bias, or from 0."""
     progress[:] = 0.0
-    progress[1], progress[4] = 1.0, _LOOK
-    progress[3] = progress[5] = progress[7] = np.inf
+    progress[STEP], progress[NEXT_LOOK] = 1.0, _LOOK
+    progress[WIDTH_BEFORE] = progress[WIDTH] = progress[CHANGES] = np.inf
     lead[:] = -np.inf
     if not from_bias:
         v[:] = 0.0
@@ -193,11 +194,11 @@ def walk_with_flags(m, flagged, reward, sign, ws, ranked, todo, q):
 @kernel
 def _sweep(m, flagged, exact, reward, ws, ranked, rows, v, progress, u, best):
     """Set u = Lv, and ``best`` to pairs that attain it. Pairs that cannot be best are left out; ``rows.live`` begins with the others."""
-    n_live = _remaining(rows.lead, rows.live, ws.pairs, progress[6])
-    progress[8] = n_live
+    n_live = _remaining(rows.lead, rows.live, ws.pairs, progress[GONE])
+    progress[LIVE] = n_live
     pairs = rows.live[:n_live]
     if m.kind == BOX:
-        if progress[2] == 0.0:
+        if progress[ROUNDS] == 0.0:
             rows.narrow[:] = _UNKNOWN
             n = _first_box_sweep(
                 m.succ_ptr, m.succ, m.low, m.rest, reward, pairs, ranked.keys, ranked.prefix, ws.w, rows.slack, rows.stop,
@@ -333,23 +334,24 @@ def improve(desk, goal, tol):
     its state is at least what it was plus min(v' − v) (temporary action elimination; Puterman 1994, Sec. 6.7). Lv, and so the bracket, is
     exact all the same.
 
-    Where the bracket stalls, a goes from 1 to 0.9 and 0.5. ``desk.progress`` holds (sweeps, a, rounds, width at the last look, rounds at
-    the next, last width, how far v has gone since the first round, actions that changed in the last, pairs that could be best in it), so
-    that the outcome does not depend on the budget. An iterate whose span exceeds ``goal.widest`` ends it. Returns (outcome, lo, hi); on
+    Where the bracket stalls, a goes from 1 to 0.9 and 0.5. All that must be remembered stands in ``desk.progress``, so that the outcome
+    does not depend on the budget. An iterate whose span exceeds ``goal.widest`` ends it. Returns (outcome, lo, hi); on
     success v is the vector that the bracket belongs to, and ws.q has the values at v of all pairs that can be best.
     """
     m, ws, ranked, rows, reward, frozen = desk.m, desk.ws, desk.ranked, desk.rows, desk.reward, desk.frozen
     flagged, closed = desk.sets.flagged, desk.sets.closed
     v, u, best, progress, c = desk.v, desk.u, desk.best, desk.progress, goal.span_bound
     for _ in range(goal.budget):
-        if goal.inner > 0 and progress[2] > 0.0:
-            if c == np.inf or not _rests(progress[2]):
-                enough = max(0.1 * progress[5], 0.5 * tol)
-                a = min(progress[1], 0.9) if progress[2] > _LOOK else progress[1]  # a frozen policy may be periodic
-                nearly = progress[7] <= _FEW and progress[2] >= _LOOK
+        if goal.inner > 0 and progress[ROUNDS] > 0.0:
+            if c == np.inf or not _rests(progress[ROUNDS]):
+                enough = max(0.1 * progress[WIDTH], 0.5 * tol)
+                a = (
+                    min(progress[STEP], 0.9) if progress[ROUNDS] > _LOOK else progress[STEP]
+                )  # a frozen policy may be periodic
+                nearly = progress[CHANGES] <= _FEW and progress[ROUNDS] >= _LOOK
                 most = 5 * goal.inner if nearly else goal.inner
-                progress[0] += _frozen_sweeps(m, reward, ws, ranked, frozen, v, u, best, c, a, enough, most)
-            progress[6] += _distance(v, rows.v)
+                progress[N_SWEEPS] += _frozen_sweeps(m, reward, ws, ranked, frozen, v, u, best, c, a, enough, most)
+            progress[GONE] += _distance(v, rows.v)
         begun = now(desk.moment)
         if m.kind != PLAIN:
             rank_states(1.0, v, ws)
@@ -359,21 +361,23 @@ def improve(desk, goal, tol):
         _sweep(m, flagged, desk.exact, reward, ws, ranked, rows, v, progress, u, best)
         clip(u, c)
         lo, hi = bracket(v, u, ROUNDING)
-        progress[0] += 1.0
-        progress[2] += 1.0
-        progress[5] = hi - lo
+        progress[N_SWEEPS] += 1.0
+        progress[ROUNDS] += 1.0
+        progress[WIDTH] = hi - lo
         if hi - lo <= tol:
             return CONVERGED, lo, hi
         if goal.inner > 0:
-            live = rows.live[: np.int64(progress[8])]
-            _keep_leads(live, rows.state, rows.lead, rows.top, rows.v, ws.q, best, v, progress[6])
+            live = rows.live[: np.int64(progress[LIVE])]
+            _keep_leads(live, rows.state, rows.lead, rows.top, rows.v, ws.q, best, v, progress[GONE])
             if m.kind != BALL:
-                progress[7] = freeze(m, flagged, reward, ws, ranked, rows, best, frozen, progress[2] == 1.0, desk.owned)
-        if progress[2] >= progress[4]:
-            if hi - lo > _STALL * progress[3]:
-                progress[1] = 0.9 if progress[1] == 1.0 else 0.5
-            progress[3], progress[4] = hi - lo, 2.0 * progress[4]
-        relax(v, u, progress[1], 0)
+                progress[CHANGES] = freeze(
+                    m, flagged, reward, ws, ranked, rows, best, frozen, progress[ROUNDS] == 1.0, desk.owned
+                )
+        if progress[ROUNDS] >= progress[NEXT_LOOK]:
+            if hi - lo > _STALL * progress[WIDTH_BEFORE]:
+                progress[STEP] = 0.9 if progress[STEP] == 1.0 else 0.5
+            progress[WIDTH_BEFORE], progress[NEXT_LOOK] = hi - lo, 2.0 * progress[NEXT_LOOK]
+        relax(v, u, progress[STEP], 0)
         if goal.widest < np.inf:
             low, high = extremes(v)
             if high - low > goal.widest:

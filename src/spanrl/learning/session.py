@@ -17,7 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.agents.learner import Columns, Episode, Learner
-from spanrl.agents.loop import BEGUN, DONE, MARKED, MIXES, PLANNING, TO_BEGIN, Stage
+from spanrl.agents.loop import (
+    BEFORE,
+    BEGUN,
+    DONE,
+    MARKED,
+    MEAN,
+    MEAN_BEFORE,
+    MIXES,
+    PLANNING,
+    REWARD,
+    STATE,
+    TO_BEGIN,
+    Stage,
+    T,
+)  # fmt: skip
 from spanrl.agents.offers import EPISODES, HOOK, RESUME, SETS, STEPS, offers
 from spanrl.agents.registry import Agent, AnyLearner
 from spanrl.agents.stepwise import StepLearner, World, walk
@@ -196,19 +210,18 @@ class Session:
                 tick(self._t)
             before = learner.phases
             times = recorder.upcoming(_RECORDS)
-            steps = (
-                1 if self._t == 0 and recorder.horizon > _SHORT else BUDGET
-            )  # a long run soon has something to return
+            is_first = self._t == 0 and recorder.horizon > _SHORT  # a long run soon has something to return
+            steps = 1 if is_first else BUDGET
             episodes = learner.play(env.sampler, env.mdp.reward, stage, times, steps)
             marks = stage.marks[: stage.where[MARKED]]
             recorder.take(episodes, marks)
             spent = {name: seconds - before[name] for name, seconds in learner.phases.items()}
             self._simulating += spent.pop("sampling")
             learner.seconds += sum(spent.values())
-            self._t, self._state = (int(x) for x in stage.where[:2])
-            self._sums = float(stage.sums[0]), float(stage.sums[1])
+            self._t, self._state = int(stage.where[T]), int(stage.where[STATE])
+            self._sums = float(stage.sums[BEFORE]), float(stage.sums[MEAN_BEFORE])
             set_state(learner.rng, stage.agent_words)
-            recorder.reach(self._t, float(stage.sums[2]), float(stage.sums[3]))
+            recorder.reach(self._t, float(stage.sums[REWARD]), float(stage.sums[MEAN]))
         tick(self._t)
 
     def _stage(self, world: TableWorld, learner: Learner) -> Stage:
@@ -271,7 +284,7 @@ class Session:
         """Play the compiled steps of an agent that decides anew at each."""
         recorder, env = self._recorder, world.env
         self._words = words = get_state(self._env_rng)
-        where, sums = np.array([self._t, self._state, 0]), np.array(self._sums)
+        where, sums = np.array([self._t, self._state]), np.array(self._sums)
         marks = np.empty((_RECORDS, 3))
         inside = World(env.sampler, env.mdp.reward, words, where, sums)
         while self._t < recorder.horizon:
@@ -280,8 +293,8 @@ class Session:
             times = recorder.upcoming(_RECORDS)
             n = walk(learner.rules.steps, inside, learner.memory, times, marks, BUDGET)
             recorder.take(_NO_EPISODES, marks[:n])
-            learner.after(int(where[0]))
-            self._t, self._state, self._sums = int(where[0]), int(where[1]), (float(sums[0]), float(sums[1]))
+            (self._t, self._state), self._sums = where.tolist(), tuple(sums.tolist())
+            learner.after(self._t)
             recorder.reach(self._t, *self._sums)
             self._simulating += perf_counter() - begun
         tick(self._t)
