@@ -16,26 +16,18 @@ import spanrl
 ROOT = Path(spanrl.__file__).parent
 
 ORDER = (
-    ("errors", "regular"), ("names", "tables", "axes", "seeding", "options", "parameters", "terminal"), ("models", "kernels"),
-    ("planning",), ("confidence",), ("agents", "envs"), ("learning",), ("experiments",), ("report", "bench"), ("paper",),
+    ("errors", "regular"), ("names", "axes", "seeding", "terminal"), ("options", "tables"), ("parameters",), ("registry",),
+    ("models",), ("kernels",), ("planning",), ("confidence",), ("agents", "envs"), ("learning",), ("experiments",), ("report", "bench"), ("paper",),
     ("cli", "gym_hook"),
 )  # fmt: skip
-"""Layers from the bottom up; a layer may import itself and what stands before its own group, and see the exceptions below."""
+"""Layers from the bottom up; a layer may import itself and what stands before its own group."""
 
 NEVER = {
     "agents": {"envs"},  # an agent cannot see g*
     "envs": {"agents", "planning"},  # environments never plan
-    "models": {"kernels"},
-    "kernels": set(),  # the element types of models may be named there
     "report": {"planning", "learning", "kernels"},  # a report runs nothing
     "paper/oracles": {"kernels", "planning"},  # oracles are independent of what they check
 }
-TOGETHER = {
-    ("kernels", "models"), ("tables", "names"),
-    ("options", "names"), ("parameters", "names"), ("parameters", "options"),
-}  # fmt: skip
-"""Neighbours in one group that may use each other."""
-
 TOP = {"paper", "cli"}
 """Above everything that has a public name: these alone may write ``import spanrl``, which reaches all of it."""
 
@@ -102,7 +94,7 @@ def allowed(who: str, target: str) -> bool:
         return True
     if target not in rank or target in NEVER.get(who, ()):
         return False
-    return rank[target] < rank[who] or (who, target) in TOGETHER
+    return rank[target] < rank[who]
 
 
 def violations(path: str, source: str) -> list[str]:

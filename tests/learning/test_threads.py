@@ -83,6 +83,6 @@ def test_an_agent_is_named_while_another_thread_registers_one(monkeypatch):
             registry._ENTRIES[f"new-{len(registry._ENTRIES)}"] = registry._ENTRIES["scal"]
             return super().load()
 
-    entries = {name: Registering(e.name, e.factory, e.told) for name, e in registry._ENTRIES.items()}
+    entries = {name: Registering(e.name, e.factory, e.description) for name, e in registry._ENTRIES.items()}
     monkeypatch.setattr(registry, "_ENTRIES", entries)
     assert agent_id(make_agent("ucrl2")) == "ucrl2"

@@ -7,17 +7,16 @@ Its fields are the parameters of the text form.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
-from importlib import import_module
+from dataclasses import fields, is_dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from spanrl import names, parameters
+from spanrl import parameters
 from spanrl.agents import BUILT_IN
 from spanrl.errors import OptionError
 from spanrl.models.info import ProblemInfo
+from spanrl.registry import Registered, add, listed, look_up
 
 
 @runtime_checkable
@@ -39,39 +38,7 @@ class Agent(Protocol):
         """Return a learner for the problem."""
 
 
-@dataclass(frozen=True)
-class AgentEntry:
-    """A registered agent: what :func:`list_agents` shows."""
-
-    name: str
-    factory: Callable[..., Agent] | str
-    told: tuple[str, str] | None = None  # summary and source, where the class does not say them
-
-    def load(self) -> Callable[..., Agent]:
-        """Return the factory, importing its module where it is a built-in one."""
-        if not isinstance(self.factory, str):
-            return self.factory
-        module, _, name = self.factory.partition(":")
-        built_in: Callable[..., Agent] = getattr(import_module(f"spanrl.agents.{module}"), name)
-        return built_in
-
-    @property
-    def summary(self) -> str:
-        """One sentence on what it does."""
-        return self.told[0] if self.told else str(getattr(self.load(), "summary", ""))
-
-    @property
-    def source(self) -> str:
-        """Where it was published."""
-        return self.told[1] if self.told else str(getattr(self.load(), "source", ""))
-
-    @cached_property
-    def parameters(self) -> dict[str, parameters.Parameter]:
-        """The parameters, in order of declaration."""
-        return parameters.declared(self.name, self.load())
-
-
-_ENTRIES = {name: AgentEntry(name, where) for name, where in BUILT_IN.items()}
+_ENTRIES = {name: Registered(name, f"spanrl.agents.{where}") for name, where in BUILT_IN.items()}
 
 
 def make_agent(name: str, /, **given: Any) -> Agent:
@@ -80,21 +47,13 @@ def make_agent(name: str, /, **given: Any) -> Agent:
     >>> make_agent("scal[span_bound=5]") == make_agent("scal", span_bound=5)
     True
     """
-    entry, values = _looked_up(name, given)
+    entry, values = look_up("make_agent", "agent", _ENTRIES, name, given)
     agent = entry.load()(**values)
     if not isinstance(agent, Agent):
         raise OptionError(
             f"{entry.name}: the factory must return an agent with start(info, rng); got {type(agent).__name__}."
         )
     return agent
-
-
-def _looked_up(name: str, given: dict[str, Any]) -> tuple[AgentEntry, dict[str, names.Value]]:
-    """Return the entry of a text form and the value of each parameter."""
-    bare, given = parameters.split("make_agent", name, given)
-    if bare not in _ENTRIES:
-        raise names.unknown("make_agent", "agent", bare, _ENTRIES)
-    return _ENTRIES[bare], parameters.values(bare, _ENTRIES[bare].parameters, given)
 
 
 def agent_id(agent: Agent | str) -> str:
@@ -105,25 +64,23 @@ def agent_id(agent: Agent | str) -> str:
     'scal[span_bound=5,p_scale=0.05]'
     """
     if isinstance(agent, str):
-        entry, values = _looked_up(agent, {})
-        return names.canonical(entry.name, values, parameters.defaults(entry.parameters))
+        entry, values = look_up("make_agent", "agent", _ENTRIES, agent, {})
+        return entry.text(values)
     for entry in list(_ENTRIES.values()):  # a copy: another thread may register one
         factory = entry.load()
         if type(agent) is factory and is_dataclass(agent):
-            declared = entry.parameters
             given = {field.name: getattr(agent, field.name) for field in fields(agent) if field.init}
-            values = parameters.values(entry.name, declared, given)
-            return names.canonical(entry.name, values, parameters.defaults(declared))
+            return entry.text(parameters.values(entry.name, entry.parameters, given))
     return type(agent).__name__
 
 
-def list_agents() -> list[AgentEntry]:
+def list_agents() -> list[Registered]:
     """Return all agents, sorted by name, each with name, summary, source and parameters.
 
     >>> [entry.name for entry in list_agents()]
     ['psrl', 'qlearning', 'scal', 'ucrl', 'ucrl2']
     """
-    return [_ENTRIES[name] for name in sorted(_ENTRIES)]
+    return listed(_ENTRIES)
 
 
 def register_agent(name: str, factory: Callable[..., Agent], *, summary: str, source: str = "") -> None:
@@ -135,8 +92,4 @@ def register_agent(name: str, factory: Callable[..., Agent], *, summary: str, so
         summary: one sentence.
         source: where the agent was published.
     """
-    if not callable(factory):
-        raise OptionError(f"register_agent: takes a name and a class or function; got {factory!r}.")
-    parameters.check_new_name("register_agent", name, _ENTRIES)
-    parameters.declared(name, factory)
-    _ENTRIES[name] = AgentEntry(name, factory, (summary, source))
+    add("register_agent", _ENTRIES, Registered(name, factory, (summary, source)), "a class or function")

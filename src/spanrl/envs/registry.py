@@ -1,21 +1,17 @@
 """Environments by name: ``make("three-state[delta=0.01]")``, and a place to add one's own.
 
-An environment is a name and a factory. The factory's parameters, all with defaults, are the parameters of the text
-form; the modules of the built-in environments are imported when they are first used.
+An environment is a name and a factory. The factory's parameters, all with defaults, are the parameters of the text form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
-from importlib import import_module
+from dataclasses import replace
 from typing import Any
 
-from spanrl import names, parameters
 from spanrl.envs.env import Env, EnvInfo
 from spanrl.errors import OptionError
-from spanrl.names import Value
+from spanrl.registry import Registered, add, listed, look_up
 
 Factory = Callable[..., Env]
 
@@ -66,35 +62,9 @@ _BUILT_IN = (
 )
 
 
-@dataclass(frozen=True)
-class EnvEntry:
-    """A registered environment: what :func:`list_envs` shows."""
-
-    name: str
-    summary: str
-    source: str
-    factory: Factory | str
-
-    def load(self) -> Factory:
-        """Return the factory, importing its module where it is a built-in one."""
-        if not isinstance(self.factory, str):
-            return self.factory
-        module, _, function = self.factory.partition(":")
-        built_in: Factory = getattr(import_module(f"spanrl.envs.{module}"), function)
-        return built_in
-
-    @cached_property
-    def parameters(self) -> dict[str, parameters.Parameter]:
-        """The parameters of the factory, in order of declaration."""
-        return parameters.declared(self.name, self.load())
-
-    @property
-    def defaults(self) -> dict[str, Value]:
-        """The default of each parameter, in order of declaration."""
-        return parameters.defaults(self.parameters)
-
-
-_ENTRIES = {name: EnvEntry(name, summary, source, where) for name, where, source, summary in _BUILT_IN}
+_ENTRIES = {
+    name: Registered(name, f"spanrl.envs.{where}", (summary, source)) for name, where, source, summary in _BUILT_IN
+}
 
 
 def make(name: str, /, **given: Any) -> Env:
@@ -109,25 +79,20 @@ def make(name: str, /, **given: Any) -> Env:
     >>> make("riverswim", n_states=6, variant="osband").info.id
     'riverswim[variant=osband]'
     """
-    bare, given = parameters.split("make", name, given)
-    if bare not in _ENTRIES:
-        raise names.unknown("make", "environment", bare, _ENTRIES)
-    entry = _ENTRIES[bare]
-    values = parameters.values(bare, entry.parameters, given)
+    entry, values = look_up("make", "environment", _ENTRIES, name, given)
     env = entry.load()(**values)
     if not isinstance(env, Env):
-        raise OptionError(f"{bare}: the factory must return an Env; got {type(env).__name__}. Try Env.from_mdp.")
-    text = names.canonical(bare, values, entry.defaults)
-    return replace(env, info=EnvInfo(text, entry.summary, entry.source, values))
+        raise OptionError(f"{entry.name}: the factory must return an Env; got {type(env).__name__}. Try Env.from_mdp.")
+    return replace(env, info=EnvInfo(entry.text(values), entry.summary, entry.source, values))
 
 
-def list_envs() -> list[EnvEntry]:
+def list_envs() -> list[Registered]:
     """Return all environments, sorted by name, each with name, summary, source and defaults.
 
     >>> [entry.name for entry in list_envs()][-2:]
     ['three-state', 'two-state']
     """
-    return [_ENTRIES[name] for name in sorted(_ENTRIES)]
+    return listed(_ENTRIES)
 
 
 def register_env(name: str, factory: Factory, *, summary: str, source: str = "") -> None:
@@ -140,10 +105,8 @@ def register_env(name: str, factory: Factory, *, summary: str, source: str = "")
         summary: one sentence.
         source: where the environment was published.
     """
-    if not callable(factory):
-        raise OptionError(f"register_env: takes a name and a function that returns an Env; got {factory!r}.")
-    parameters.check_new_name("register_env", name, _ENTRIES)
-    without = [key for key, parameter in parameters.declared(name, factory).items() if parameter.default is None]
+    entry = Registered(name, factory, (summary, source))
+    without = [key for key, one in entry.parameters.items() if one.default is None] if callable(factory) else []
     if without:
         raise OptionError(f"{name}: every parameter of an environment has a default; {without[0]!r} has none.")
-    _ENTRIES[name] = EnvEntry(name, summary, source, factory)
+    add("register_env", _ENTRIES, entry, "a function that returns an Env")

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spanrl import names, parameters
-from spanrl.agents.registry import AgentEntry, list_agents, make_agent
-from spanrl.envs.registry import EnvEntry, list_envs, make
+from spanrl.agents.registry import list_agents, make_agent
+from spanrl.envs.registry import list_envs, make
 from spanrl.errors import InputError, OptionError
 from spanrl.experiments.entry import Entry, check_entries
 from spanrl.experiments.fields import LONGEST_LABEL, EntryFields, convert, told
 from spanrl.models.mdp import MDP
 from spanrl.names import Value
+from spanrl.registry import Registered
 from spanrl.regular import regular_bytes
 
 _MODEL = ".npz"
@@ -93,9 +94,7 @@ def load_entries(who: str, key: str, tables: Iterable[Mapping[str, Any]]) -> tup
     return check_entries(who, key, out)
 
 
-def _expand(
-    table: Table, what: str, known: Mapping[str, EnvEntry | AgentEntry], build: Callable[[str], Any]
-) -> list[Entry]:
+def _expand(table: Table, what: str, known: Mapping[str, Registered], build: Callable[[str], Any]) -> list[Entry]:
     """Return an entry for each member of the grid, the last key varying fastest."""
     varying = [key for key, values in table.grid.items() if len(values) > 1]
     out = []
@@ -108,7 +107,7 @@ def _expand(
 
 
 def _canonical(
-    what: str, known: Mapping[str, EnvEntry | AgentEntry], text: str, given: Mapping[str, Any]
+    what: str, known: Mapping[str, Registered], text: str, given: Mapping[str, Any]
 ) -> tuple[str, dict[str, Value]]:
     """Return the canonical id and the value of every parameter.
 
@@ -136,7 +135,7 @@ def _label(table: Table, text: str, varying: Mapping[str, Value]) -> str:
     return label
 
 
-def _model(table: Table, folder: Path, known: Mapping[str, EnvEntry]) -> Entry:
+def _model(table: Table, folder: Path, known: Mapping[str, Registered]) -> Entry:
     """Return the entry of a model file that can be loaded and is the one that was meant."""
     stem, fields = _stem(table), table.fields
     if table.grid:
