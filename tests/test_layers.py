@@ -17,7 +17,8 @@ ROOT = Path(spanrl.__file__).parent
 
 ORDER = (
     ("errors", "regular"), ("names", "axes", "seeding", "terminal"), ("options", "tables"), ("parameters",), ("registry",),
-    ("models",), ("kernels",), ("planning",), ("confidence",), ("agents", "envs"), ("learning",), ("experiments",), ("report", "bench"), ("paper",),
+    ("models",), ("kernels",), ("planning",), ("confidence",), ("agents", "envs"),
+    ("learning",), ("experiments",), ("report", "bench"), ("paper",),
     ("cli", "gym_hook"),
 )  # fmt: skip
 """Layers from the bottom up; a layer may import itself and what stands before its own group."""

@@ -1,9 +1,10 @@
-"""Checks of the options of environments and agents: each rule once, each error one sentence."""
+"""Checks of options: each rule once, each error one sentence."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from math import inf, nan
 from typing import Any
 
 from spanrl.errors import OptionError, SpanrlError
@@ -68,6 +69,37 @@ def _as(value: Any, kind: type[Value]) -> Value | None:
     if kind is str and _is_word(value):
         return str(value)
     return None
+
+
+def number(value: Any) -> float:
+    """Return a real number as a float, NaN for anything else."""
+    return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else nan
+
+
+def check_level(who: str, delta: Any) -> None:
+    """Check a confidence level: a number in (0, 1), or "rsqrt"."""
+    fits = (isinstance(delta, str) and delta == "rsqrt") or 0 < number(delta) < 1
+    require(fits, who, "delta must lie in (0, 1) or be 'rsqrt'", delta, "Use 0.05, say.")
+
+
+def check_scale(who: str, name: str, scale: Any) -> None:
+    """Check a factor of the radii."""
+    require(0 < number(scale) < inf, who, f"{name} must be a finite number > 0", scale, "1 is the theory.")
+
+
+def check_flag(who: str, name: str, flag: Any) -> None:
+    """Check a truth value: the text "False" is none."""
+    require(is_bool(flag), who, f"{name} must be true or false", flag, "Leave it out for its default.")
+
+
+def whole_number(who: str, name: str, value: Any, most: int = 2**62) -> int:
+    """Return a whole number ≥ 1; a float with an integer value, such as 1e6, is one."""
+    fits = isinstance(value, numbers.Integral) or (isinstance(value, numbers.Real) and float(value).is_integer())
+    if isinstance(value, bool) or not fits or value < 1:
+        raise OptionError(f"{who}: {name} must be a whole number ≥ 1; got {value!r}. 1e6 is one, too.")
+    if value > most:
+        raise OptionError(f"{who}: {name} must be a whole number ≥ 1; got {value!r}, which is more than {most}.")
+    return int(value)
 
 
 def is_bool(value: Any) -> bool:

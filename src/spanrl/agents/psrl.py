@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from spanrl.agents.learner import Learner, Rules
-from spanrl.agents.options import check_flag
 from spanrl.confidence.estimate import FILL, Estimate
 from spanrl.kernels.jit import passed
 from spanrl.kernels.layout import PLAIN
 from spanrl.kernels.variates import beta, dirichlet_row
-from spanrl.options import require
+from spanrl.options import check_flag, require
 from spanrl.seeding import generator
 
 if TYPE_CHECKING:

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from spanrl.agents.options import number
 from spanrl.agents.stepwise import STEPS, StepLearner, StepRules, current_state, take_step
 from spanrl.kernels.jit import part, passed
 from spanrl.kernels.variates import uniform
-from spanrl.options import require
+from spanrl.options import number, require
 from spanrl.seeding import generator
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from spanrl.agents.options import check_flag, check_level, check_scale, number
-from spanrl.options import one_of, require
+from spanrl.options import check_flag, check_level, check_scale, number, one_of, require
 from spanrl.seeding import generator
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from spanrl.agents.options import check_flag, check_level, check_scale
+from spanrl.options import check_flag, check_level, check_scale
 from spanrl.seeding import generator
 
 if TYPE_CHECKING:

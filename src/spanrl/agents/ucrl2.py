@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from spanrl.agents.options import check_flag, check_level
+from spanrl.options import check_flag, check_level
 from spanrl.seeding import generator
 
 if TYPE_CHECKING:

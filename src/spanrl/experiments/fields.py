@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from spanrl import names
 from spanrl.errors import OptionError
-from spanrl.learning.options import whole_number
+from spanrl.options import whole_number
 
 MOST_CELLS = 10**6
 LONGEST_LABEL = 80

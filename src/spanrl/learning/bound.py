@@ -6,8 +6,8 @@ from math import inf, log, log2, sqrt
 from numbers import Real
 
 from spanrl.errors import OptionError
-from spanrl.learning.options import whole_number
 from spanrl.models import checks
+from spanrl.options import whole_number
 
 
 def regret_bound(

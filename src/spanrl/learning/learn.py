@@ -26,11 +26,11 @@ import numpy as np
 
 from spanrl.agents.registry import Agent, agent_id, make_agent
 from spanrl.errors import OptionError
-from spanrl.learning.options import whole_number
 from spanrl.learning.run import Run
 from spanrl.learning.session import Session
 from spanrl.learning.worlds import as_world
 from spanrl.models.mdp import MDP
+from spanrl.options import whole_number
 from spanrl.planning.analyse import analyse
 from spanrl.seeding import check_seed
 from spanrl.terminal import error_console, visible

@@ -12,10 +12,10 @@ from spanrl.envs.env import Env
 from spanrl.errors import OptionError
 from spanrl.kernels.interact import interact
 from spanrl.kernels.sampling import Sampler, build_slots
-from spanrl.learning.options import whole_number
 from spanrl.models.checks import SUM_TOL, frozen
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
+from spanrl.options import whole_number
 from spanrl.seeding import get_state, streams
 
 BUDGET = 1 << 20
