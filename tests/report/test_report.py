@@ -87,6 +87,12 @@ def test_without_plotly(results: Results, monkeypatch: pytest.MonkeyPatch) -> No
         page(results, [])
 
 
+def test_without_jinja2() -> None:
+    code = "import sys; sys.modules['jinja2'] = None; import spanrl.report.write"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert "MissingExtraError: report: jinja2 is not installed. Run: pip install jinja2 (or, " in done.stderr
+
+
 def test_nothing_heavy_is_imported_early() -> None:
     code = (
         "import sys, spanrl.report.write;"

@@ -1,8 +1,7 @@
-"""The data of the charts: short lists of numbers, as JSON that can stand inside a page."""
+"""The data of the charts: short lists of numbers, which the page holds as JSON."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -63,12 +62,6 @@ def _rounded(value: float) -> float | int | None:
         return None
     short = float(f"{value:.{_DIGITS}g}")
     return int(short) if short.is_integer() else short
-
-
-def script_json(data: Any) -> str:
-    """Return JSON that cannot end the script it stands in: ASCII alone, and no letter that HTML knows."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
 
 
 def chart_caption(chapter: Chapter, value: str, horizon: int) -> str:

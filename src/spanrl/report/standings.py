@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from spanrl.report.text import UNKNOWN, number
+
 if TYPE_CHECKING:
     from spanrl.experiments.results import Results
 
@@ -90,6 +92,17 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 def mark(p_value: float) -> str:
     """Return the stars of a corrected p-value: *** below 0.001, ** below 0.01, * below 0.05."""
     return "*" * sum(p_value < level for level in (0.05, 0.01, 0.001))
+
+
+def p_text(p_value: float) -> str:
+    """Write a corrected p-value with its stars.
+
+    >>> p_text(0.0), p_text(0.031), p_text(NAN)
+    ('< 0.0001 ***', '0.031 *', '–')
+    """
+    if math.isnan(p_value):
+        return UNKNOWN
+    return f"{number(round(p_value, 4)) if p_value >= 1e-4 else '< 0.0001'} {mark(p_value)}".rstrip()
 
 
 def _badness(row: Mapping[str, Any], value: str) -> float:

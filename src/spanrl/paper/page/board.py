@@ -1,37 +1,60 @@
-"""The board of Knight Quest as a drawing: cells, landmarks, the way of a game, the knight and the dragon."""
+"""The board of Knight Quest as data for its drawing: cells, landmarks, the way of a game, the knight and the dragon."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from importlib import resources
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from spanrl.envs.knight_quest import DRAGON_CELLS, MINE, PRINCESS, SIZE, TOWN
 
 Cell = tuple[int, int]
 
 CELL = 100
-_GAP, _KEEP_RIGHT = 3, 10
+_KEEP_RIGHT = 10
 _MIDDLE = complex(59, 56)
-_LANDMARKS = {PRINCESS: "princess", TOWN: "town", MINE: "mine"}
-_GOODS = "".join(
-    f'<use class="knight-has knight-has-{good}" href="#knight-{picture}" x="9" y="5" width="21" height="21"/>'
-    for good, picture in (("gold", "coin"), ("key", "key"))
-)
 _NAMES = {PRINCESS: "princess", TOWN: "town", MINE: "gold mine"}
 
 
-def board(knight: Cell, dragon: Cell, legs: Sequence[Sequence[Cell]]) -> str:
-    """Return the ``<svg>`` of the board with the two at their places and the legs of a way, each a list of cells."""
-    size = SIZE * CELL
-    cells = "\n".join(_cell((row, col)) for row in range(SIZE) for col in range(SIZE))
-    ways = "\n".join(_way(number, list(_steps(leg))) for number, leg in enumerate(legs, 1))
-    return (
-        f'<svg class="knight-board" role="img" aria-labelledby="knight-title" viewBox="-2 -2 {size + 4} {size + 4}">\n'
-        f'<title id="knight-title">{_title()}</title>\n'
-        '<defs><pattern id="knight-hatch" width="9" height="9" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-        f'<path class="knight-stripe" d="M0 0V9"/></pattern>\n{_symbols()}</defs>\n{cells}\n{ways}\n'
-        f"{_piece('dragon', dragon)}\n{_piece('hero', knight, _GOODS)}\n</svg>"
+class Square(NamedTuple):
+    """A cell of the board: its corner, whether the dragon comes there, and the picture and name of the landmark in it."""
+
+    x: int
+    y: int
+    is_lair: bool
+    picture: str
+    name: str
+
+
+class Way(NamedTuple):
+    """A leg: its line and the arrow heads on it as paths, and where its number stands, on the second step."""
+
+    line: str
+    heads: str
+    x: str
+    y: str
+
+
+class Board(NamedTuple):
+    """All that is drawn; places are written as in SVG."""
+
+    size: int
+    title: str
+    squares: list[Square]
+    ways: list[Way]
+    knight: str
+    dragon: str
+
+
+def board(knight: Cell, dragon: Cell, legs: Sequence[Sequence[Cell]]) -> Board:
+    """Return the board with the two at their places and the legs of a way, each a list of cells."""
+    return Board(
+        size=SIZE * CELL,
+        title=_title(),
+        squares=[_square((row, col)) for row in range(SIZE) for col in range(SIZE)],
+        ways=[_way(list(_steps(leg))) for leg in legs],
+        knight=_point(middle(knight)),
+        dragon=_point(middle(dragon)),
     )
 
 
@@ -41,11 +64,6 @@ def middle(cell: Cell) -> complex:
     return complex(col, row) * CELL + _MIDDLE
 
 
-def icon(name: str) -> str:
-    """Return a small picture for a legend; the board must be on the page."""
-    return f'<svg class="knight-icon" viewBox="0 0 48 48" aria-hidden="true"><use href="#knight-{name}" width="48" height="48"/></svg>'
-
-
 def _title() -> str:
     """Say where things are."""
     places = ", ".join(f"the {name} at row {row + 1}, column {col + 1}" for (row, col), name in _NAMES.items())
@@ -53,22 +71,9 @@ def _title() -> str:
     return f"A board of {SIZE} by {SIZE} cells: {places}. The dragon moves among the hatched cells: {lairs}."
 
 
-def _symbols() -> str:
-    return resources.files("spanrl.paper.page").joinpath("knight.svg").read_text("utf-8")
-
-
-def _cell(cell: Cell) -> str:
-    x, y = cell[1] * CELL, cell[0] * CELL
-    side = CELL - 2 * _GAP
-    place = f'x="{x + _GAP}" y="{y + _GAP}" width="{side}" height="{side}" rx="9"'
-    kind = "knight-lair" if cell in DRAGON_CELLS else "knight-cell"
-    parts = [f'<rect class="{kind}" {place}/>']
-    if cell in DRAGON_CELLS:
-        parts.append(f'<rect fill="url(#knight-hatch)" {place}/>')
-    if cell in _LANDMARKS:
-        parts.append(f'<use href="#knight-{_LANDMARKS[cell]}" x="{x + 7}" y="{y + 5}" width="38" height="38"/>')
-        parts.append(f'<text class="knight-place" x="{x + 10}" y="{y + CELL - 9}">{_NAMES[cell]}</text>')
-    return "".join(parts)
+def _square(cell: Cell) -> Square:
+    name = _NAMES.get(cell, "")
+    return Square(cell[1] * CELL, cell[0] * CELL, cell in DRAGON_CELLS, name.removeprefix("gold "), name)
 
 
 def _steps(leg: Sequence[Cell]) -> Iterator[tuple[complex, complex]]:
@@ -80,17 +85,12 @@ def _steps(leg: Sequence[Cell]) -> Iterator[tuple[complex, complex]]:
             yield start + aside, end + aside
 
 
-def _way(number: int, steps: list[tuple[complex, complex]]) -> str:
-    """Draw a leg: a line, an arrow head on each step, and its number on the second one."""
-    line = "M" + "L".join(f"{p.real:g} {p.imag:g}" for p in _corners(steps))
+def _way(steps: list[tuple[complex, complex]]) -> Way:
+    """Draw a leg: a line, and an arrow head on each step but the one that has its number."""
     marked = min(1, len(steps) - 1)
+    number = sum(steps[marked]) / 2
     heads = "".join(_head(*step) for k, step in enumerate(steps) if k != marked)
-    badge = sum(steps[marked]) / 2
-    return (
-        f'<g class="knight-way"><path class="knight-trail" d="{line}"/><path class="knight-heads" d="{heads}"/>'
-        f'<circle cx="{badge.real:g}" cy="{badge.imag:g}" r="10"/>'
-        f'<text x="{badge.real:g}" y="{badge.imag:g}" dy=".36em">{number}</text></g>'
-    )
+    return Way(_path(_corners(steps)), heads, f"{number.real:g}", f"{number.imag:g}")
 
 
 def _corners(steps: list[tuple[complex, complex]]) -> Iterator[complex]:
@@ -108,13 +108,12 @@ def _corners(steps: list[tuple[complex, complex]]) -> Iterator[complex]:
 def _head(start: complex, end: complex) -> str:
     ahead = (end - start) / abs(end - start)
     tip = (start + end) / 2 + 5 * ahead
-    left, right = (tip + ahead * turn for turn in (-10 + 6j, -10 - 6j))
-    return f"M{left.real:g} {left.imag:g}L{tip.real:g} {tip.imag:g}L{right.real:g} {right.imag:g}"
+    return _path((tip + ahead * (-10 + 6j), tip, tip + ahead * (-10 - 6j)))
 
 
-def _piece(name: str, cell: Cell, more: str = "") -> str:
-    place = middle(cell)
-    return (
-        f'<g id="knight-piece-{name}" class="knight-piece" transform="translate({place.real:g} {place.imag:g})">'
-        f'<use href="#knight-{name}" x="-26" y="-26" width="52" height="52"/>{more}</g>'
-    )
+def _path(points: Iterable[complex]) -> str:
+    return "M" + "L".join(map(_point, points))
+
+
+def _point(place: complex) -> str:
+    return f"{place.real:g} {place.imag:g}"

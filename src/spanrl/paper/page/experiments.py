@@ -14,9 +14,10 @@ from spanrl.paper.curves import Curves, Experiment
 from spanrl.paper.page.claims import claim_body, claim_head
 from spanrl.paper.page.contents import EXPERIMENTS, shown_with
 from spanrl.paper.page.findings import ABOVE, BELOW, Final, OverTime, finals, over_time
-from spanrl.paper.page.notation import estimate, number, p_text, power
+from spanrl.paper.page.notation import estimate, number, power
 from spanrl.paper.page.parts import Figures, cards, empty, guarded, table
 from spanrl.paper.page.sentences import sentences
+from spanrl.report.standings import p_text
 from spanrl.report.text import LEVEL, UNKNOWN, runs_per_agent
 
 FIGURES = {

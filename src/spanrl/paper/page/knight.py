@@ -5,8 +5,6 @@ Without JavaScript, and on paper, the figure is the board with the way of the fi
 
 from __future__ import annotations
 
-from importlib import resources
-from string import Template
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +14,9 @@ from spanrl.envs.env import Env
 from spanrl.envs.registry import make
 from spanrl.errors import OptionError
 from spanrl.models.policy import Policy
-from spanrl.paper.page.board import Cell, board, icon, middle
+from spanrl.paper.page.board import Cell, board, middle
 from spanrl.planning.solve import solve
-from spanrl.report.data import script_json
+from spanrl.report.templates import Markup, render
 
 LONGEST = 10_000  # steps of a game before something must be wrong
 SHOWN = 58
@@ -131,22 +129,21 @@ def fewest_steps() -> int:
         reached, steps = {outcome.succ for outcome in outcomes}, steps + 1
 
 
-def knight_figure() -> str:
+def knight_figure() -> Markup:
     """Return the figure: board, story, controls, and the frames as JSON. The page adds ``knight.css`` and ``knight.js``."""
     frames = optimal_play(SHOWN)
     first = [frame for frame in frames if frame.game == 1]
     legs = [[frame.cell for frame in first if frame.leg == leg] for leg in (1, 2, 3)]
-    return Template(resources.files("spanrl.paper.page").joinpath("knight.html").read_text("utf-8")).substitute(
+    return render(
+        "paper/page/knight.html.j2",
         board=board(first[0].cell, first[0].dragon, legs),
-        hero=icon("hero"),
-        dragon=icon("dragon"),
         steps=first[-1].step,
         cost=-kq.STEP,
         prize=kq.RESCUE,
         fewest=", the fewest possible" if first[-1].step == fewest_steps() else "",
         games=_counted(frames[-1].game),
         last=len(frames) - 1,
-        data=script_json(_data(frames)),
+        data=_data(frames),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from spanrl.axes import power_of_ten
 from spanrl.report import text
-from spanrl.report.standings import Estimate, mark
+from spanrl.report.standings import Estimate
 from spanrl.report.text import UNKNOWN, one_line
 
 _LETTER = "A-Za-zΑ-Ωα-ω0-9"
@@ -114,14 +114,3 @@ def large(value: float) -> str:
 def estimate(value: Estimate) -> str:
     """Write a mean with its interval, as HTML."""
     return f"{number(value.value)} <small>{with_powers(text.interval(value.low, value.high))}</small>"
-
-
-def p_text(p_value: float) -> str:
-    """Write a corrected p-value with its stars.
-
-    >>> p_text(0.0), p_text(0.031), p_text(float("nan"))
-    ('< 0.0001 ***', '0.031 *', '–')
-    """
-    if isnan(p_value):
-        return UNKNOWN
-    return f"{number(round(p_value, 4)) if p_value >= 1e-4 else '< 0.0001'} {mark(p_value)}".rstrip()
