@@ -27,7 +27,7 @@ def runner_rows(smoke: bool) -> list[Row]:
         share.append(100 * (wall - start[-1] - learning) / learning)
     group = "Experiments, one worker: all but learning"
     return [
-        value_row(group, f"tiny cells (T = 1000), {tiny} of them", cell, "ms a cell", target=50.0),
+        value_row(group, f"tiny cells (T = 1000), {tiny} of them", cell, "ms per cell", target=50.0),
         value_row(group, "start of driver and worker, one tiny cell", start, "s"),
         value_row(group, f"cells of {learning / long:.2g} s", share, "%", target=3.0),
     ]

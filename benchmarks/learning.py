@@ -1,4 +1,4 @@
-"""Learning: total time against the pure compiled simulation of as many steps, steps a second, and what a large problem takes."""
+"""Learning: total time against the pure compiled simulation of as many steps, steps per second, and what a large problem takes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _over_pure(
 
     runs = {case: (lambda case=case: learning(case)) for case in agents}
     times = interleaved({"pure": pure, **runs}, repeats, warm_up)
-    rows = [value_row(group, "pure simulation", [s / T * 1e9 for s in times["pure"].seconds], "ns a step")]
+    rows = [value_row(group, "pure simulation", [s / T * 1e9 for s in times["pure"].seconds], "ns per step")]
     for case, (_, target, data) in agents.items():
         run, spent = last[case], last[case].meta["seconds"]
         note = (

@@ -1,4 +1,4 @@
-"""Learning against the peers: steps a second of StatisticalRL's learners on its own RiverSwim, and ours on the same tables.
+"""Learning against the peers: steps per second of StatisticalRL's learners on its own RiverSwim, and ours on the same tables.
 
 The value of a row is our rate over theirs at the same horizon, the start of our calls included; a turn of theirs is one run, of ours the
 mean of 20, which take 30 ms together. Regrets are T·g* − Σ rewards with our g*, for both. SCAL's bound on the span is the true span,
@@ -36,7 +36,7 @@ RUNS = 20  # of ours a turn
 class Player:
     """A learner of either side: turn by turn, from ever new seeds."""
 
-    play: Callable[[int], tuple[float, float]]  # number of the turn -> (seconds a run, its mean sum of rewards)
+    play: Callable[[int], tuple[float, float]]  # number of the turn -> (seconds per run, its mean sum of rewards)
     rewards: list[float] = field(default_factory=list)
     reason: str = ""
 
@@ -56,7 +56,7 @@ class Player:
 def learning_peer_rows(smoke: bool) -> list[Row]:
     """Return one row for each of our learners and theirs."""
     T, repeats = (500, 2) if smoke else (HORIZON, REPEATS)
-    group = f"Learning against {PACKAGE}, its RiverSwim, T = {T:g}: our steps a second over theirs"
+    group = f"Learning against {PACKAGE}, its RiverSwim, T = {T:g}: our steps per second over theirs"
     reason = not_installed(PACKAGE)
     if reason:
         return [Row(group, name, None, "×", at_least=True, note=reason) for name in LEARNERS]
@@ -105,7 +105,7 @@ def _ours(env: Env, agent: Agent, T: int) -> Player:
 
 
 def _rate(env: Env, agent: Agent, T: int) -> float:
-    """Return our steps a second at a long horizon, where the start of the call no longer counts."""
+    """Return our steps per second at a long horizon, where the start of the call no longer counts."""
     seconds = []
     for seed in range(3):
         begun = perf_counter()
@@ -132,5 +132,5 @@ def _row(
     }  # fmt: skip
     target = TARGET if peer in TARGETED else None
     if target and name == "SCAL":
-        data["readme"] = f"Learning on {PACKAGE}'s RiverSwim, T = {T:g}: steps a second of SCAL over its {peer}"
+        data["readme"] = f"Learning on {PACKAGE}'s RiverSwim, T = {T:g}: steps per second of SCAL over its {peer}"
     return ratio_row(group, case, theirs, ours, target=target, at_least=True, note=note, data=data)

@@ -78,7 +78,7 @@ def padded_solve(succ, prob, reward, tol):  # type: ignore[no-untyped-def]
 
 
 def blocks(S: int, A: int, branches: int, leave: float = 0.01, seed: int = 0) -> MDP:
-    """Return a Garnet of two halves that are left with probability ``leave`` a step: it mixes slowly, and not because it stays."""
+    """Return a Garnet of two halves that are left with probability ``leave`` per step: it mixes slowly, and not because it stays."""
     rng = np.random.default_rng(seed)
     n, half = S * A, S // 2
     state, action = np.divmod(np.arange(n), A)

@@ -1,4 +1,4 @@
-"""Another package in a process of its own: asked for one solve a turn, under a limit of memory and of time.
+"""Another package in a process of its own: asked for one solve per turn, under a limit of memory and of time.
 
 A peer that cannot do a case raises :class:`PeerError` with the reason in a few words, and its process is gone by then.
 """
@@ -23,7 +23,7 @@ ENVIRONMENT = HERE.parent / ".venv-peers"
 GIB = 2**30
 MEMORY = 8 * GIB
 START = 60.0  # seconds to load the package and the model
-LIMIT = 40.0  # seconds a turn
+LIMIT = 40.0  # seconds per turn
 PATIENCE = 10  # times a limit of processor time that a peer may take by the clock
 _LIMITED = """
 import ctypes, os, resource, sys
@@ -150,7 +150,7 @@ class Peer:
         return answer  # type: ignore[no-any-return]
 
     def _processor_time(self) -> float:
-        """Return the seconds of the processor that it has used in all its threads; where nobody tells, those of the clock."""
+        """Return the seconds of the processor that it has used in all its threads; where it is not known, those of the clock."""
         try:
             fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:

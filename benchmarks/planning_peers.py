@@ -3,7 +3,7 @@
 The value of a row is the peer's time over ours. What a peer returns is checked against our bracket: its gain, or the gain of its
 policy; a peer that stops too early gets a smaller tolerance, as far as it has one.
 
-While others have their turn, caches and the processor forget: what is brief is solved twice a turn by everybody, and the second counts.
+While others have their turn, caches and the processor forget: what is brief is solved twice per turn by everybody, and the second counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ A, BRANCHES, STAY = 4, 6, 0.99
 ACCURACY = 1e-6
 TOLERANCES = (1e-6, 1e-7, 1e-8)  # the peer's own, tried from the left until its gain is as accurate as ours
 SHOWN = 10**4  # the size that the README shows
-LIMIT = 20.0  # seconds a solve; what takes longer is shown as a lower bound
+LIMIT = 20.0  # seconds per solve; what takes longer is shown as a lower bound
 BRIEF = 0.05  # seconds of a solve below which the first one of a turn is not counted
 TARGET, YARDSTICK_TARGET = 3.0, 1.0  # the yardstick is bound by memory bandwidth, as we are
 
@@ -89,7 +89,7 @@ class Terms:
     """What a comparison measures: by which clock ("seconds" or "processor"), to which limit, and which ways are tried."""
 
     clock: str = "seconds"
-    limit: float | None = None  # seconds a solve; LIMIT unless given
+    limit: float | None = None  # seconds per solve; LIMIT unless given
     every_way: bool = False  # also after one that gave no answer
     launch: Callable[[Way, Path], Peer] = launch
 

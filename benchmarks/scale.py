@@ -88,7 +88,7 @@ def scale_rows(smoke: bool) -> list[Row]:
         ),
         Row(group, f"{case}: width of the certified gain", plain["width"], "", 1e-6),
         Row(group, "box: time of a sweep", median(box["seconds"]), "s", least=min(box["seconds"])),
-        Row(group, "box: time of a sweep", median(per_entry), "ns a listed successor", least=min(per_entry)),
+        Row(group, "box: time of a sweep", median(per_entry), "ns per listed successor", least=min(per_entry)),
         Row(group, "box: peak memory", box["memory"] / _GIB, "GiB", 2.0),
     ]
 
@@ -116,7 +116,7 @@ def thread_rows(smoke: bool) -> list[Row]:
                     timings["2"],
                     target=None if not used else 1.3 if kind == "plain" else 1.1,  # states are sorted by one thread
                     at_least=True,
-                    note=f"{1e3 * timings['1'].median:.3g} ms a sweep with one",
+                    note=f"{1e3 * timings['1'].median:.3g} ms per sweep with one",
                     data={"readme": "Planning with 10⁶ states: one thread over two"}
                     if used and kind == "plain" and S == 10**6
                     else {},

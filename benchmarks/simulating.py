@@ -1,4 +1,4 @@
-"""Pure simulation: nanoseconds and instructions a step.
+"""Pure simulation: nanoseconds and instructions per step.
 
 Instructions are counted by ``perf stat`` where the machine has counters, otherwise by valgrind. valgrind knows no AVX-512: the kernels are
 compiled for a generic processor there. One process loads everything and forks; the children play 0 or T steps more, and what they count
@@ -62,7 +62,7 @@ def simulation_rows(smoke: bool) -> list[Row]:
     times = interleaved(runs, 3 if smoke else 2 * REPEATS)
     rows = [
         value_row(
-            _GROUP, _NAMES[name], [s / T * 1e9 for s in times[name].seconds], "ns a step", target=target,
+            _GROUP, _NAMES[name], [s / T * 1e9 for s in times[name].seconds], "ns per step", target=target,
             data={"readme": f"Pure simulation, {_NAMES[name]}"},
         )
         for name, target in _TARGETS.items()

@@ -27,7 +27,7 @@ Make = Callable[[], MDP]
 def queues(sizes: Sequence[int], arrivals: Sequence[float], services: Sequence[float], costs: Sequence[float]) -> MDP:
     """Return parallel queues and one server that chooses whom to serve; the reward falls with the weighted queue lengths.
 
-    Uniformised: in a slot either somebody arrives at queue i (rate ``arrivals[i]``, lost where it is full), or the service at the chosen
+    Uniformised: in a slot either a customer arrives at queue i (rate ``arrivals[i]``, lost where it is full), or the service at the chosen
     queue is completed (rate ``services[a]``), or nothing happens.
     """
     shape, A = tuple(sizes), len(sizes)

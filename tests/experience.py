@@ -30,7 +30,7 @@ def random_info(rng: np.random.Generator, S: int, A: int, *, r_min: float = 0.0,
 def random_counts(
     rng: np.random.Generator, info: ProblemInfo, most: int, *, least: int = 1, unseen: float = 0.2
 ) -> Counts:
-    """Return counts of ``least`` to ``most`` visits a pair, with few successors each; a share of the pairs is never seen."""
+    """Return counts of ``least`` to ``most`` visits per pair, with few successors each; a share of the pairs is never seen."""
     counts = Counts.empty(info.n_pairs)
     for i in range(info.n_pairs):
         if rng.random() < unseen:

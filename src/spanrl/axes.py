@@ -1,6 +1,6 @@
 """Figures of one look, by matplotlib, of which this module alone knows: nothing is shown or saved.
 
-Figures for files know of no display. Axes made for somebody who looks (``run.plot()``) belong to pyplot where pyplot shows them: in a
+Figures for files know of no display. Axes made for the screen (``run.plot()``) belong to pyplot where pyplot shows them: in a
 notebook, or where it was imported and draws into windows; ``plt.show()`` and the end of a notebook's cell then find them.
 """
 
@@ -65,7 +65,7 @@ def image(figure: Any, kind: str) -> bytes:
 
 
 def new_axes() -> Any:
-    """Return the axes of a fresh figure with one panel, for somebody who looks."""
+    """Return the axes of a fresh figure with one panel, for the screen."""
     return new_figure(shown=_is_notebook() or _has_windows()).add_subplot()
 
 

@@ -33,7 +33,7 @@ _VERSIONS = ("spanrl", "numpy", "numba", "scipy")
 
 @dataclass(frozen=True)
 class Timing:
-    """The seconds of one candidate, one number a turn."""
+    """The seconds of one candidate, one number per turn."""
 
     seconds: tuple[float, ...]
 
@@ -64,7 +64,7 @@ def measure(
     """Measure everything; ``scale`` multiplies the sizes, and ``tell`` hears what is next.
 
     >>> [one.unit for one in measure(scale=1e-4, repeats=1)]
-    ['ns a step', '×', 'ns a step', 'million steps/s', 'ms', 'ns per nonzero']
+    ['ns per step', '×', 'ns per step', 'million steps/s', 'ms', 'ns per nonzero']
     """
     found: list[Measurement] = []
     for what, part in (
@@ -102,7 +102,7 @@ def successors(rng: np.random.Generator, n: int, S: int, branches: int) -> NDArr
 
 
 def garnet(S: int, A: int, branches: int, seed: int = 0, stay: float = 0.0) -> MDP:
-    """Return a Garnet: ``branches`` random successors a pair; with ``stay`` it keeps its state that often, and mixes slowly."""
+    """Return a Garnet: ``branches`` random successors per pair; with ``stay`` it keeps its state that often, and mixes slowly."""
     rng = np.random.default_rng(seed)
     n = S * A
     succ, prob = successors(rng, n, S, branches), rng.dirichlet(np.ones(branches), size=n)
@@ -134,7 +134,7 @@ def _field(path: str, name: str) -> str:
 def _three_state(scale: float, repeats: int) -> Iterator[Measurement]:
     env, T = make("three-state", delta=0.005), _size(2.5e7, scale)
     times = _learning(env, SCAL(5.0), T, repeats)
-    yield _per(times["pure"], T, "pure simulation, three-state", "ns a step")
+    yield _per(times["pure"], T, "pure simulation, three-state", "ns per step")
     ratios = Timing(tuple(a / b for a, b in zip(times["scal"].seconds, times["pure"].seconds, strict=True)))
     yield Measurement("SCAL over pure simulation, three-state", ratios.median, ratios.least, "×")
 
@@ -142,7 +142,7 @@ def _three_state(scale: float, repeats: int) -> Iterator[Measurement]:
 def _knight_quest(scale: float, repeats: int) -> Iterator[Measurement]:
     env, T = make("knight-quest"), _size(1e7, scale)
     times = _learning(env, SCAL(5.0, p_scale=0.05, r_scale=0.05), T, repeats)
-    yield _per(times["pure"], T, "pure simulation, Knight Quest", "ns a step")
+    yield _per(times["pure"], T, "pure simulation, Knight Quest", "ns per step")
     speeds = [T / seconds / 1e6 for seconds in times["scal"].seconds]
     yield Measurement("SCAL, Knight Quest", median(speeds), min(speeds), "million steps/s")
 

@@ -128,7 +128,7 @@ class TestPerturb:
     def test_a_long_horizon_warns(self):
         with pytest.warns(
             UserWarning,
-            match=r"SCAL: perturb=True takes tens of c·t sweeps an episode; with a horizon above 10000 that is slow",
+            match=r"SCAL: perturb=True takes tens of c·t sweeps per episode; with a horizon above 10000 that is slow",
         ):
             SCAL(2.0, perturb=True).start(ProblemInfo(3, 2, horizon=10_001), 0)
 

@@ -115,7 +115,7 @@ def test_how_much_is_done_at_once_changes_nothing(name, records, monkeypatch):
 
 
 def test_a_planner_that_runs_out_of_its_budget_goes_on(monkeypatch):
-    """One sweep over actions a call: most plans are left in the middle, and nothing else happens until they are done."""
+    """One sweep over actions per call: most plans are left in the middle, and nothing else happens until they are done."""
     env, agent = random_env(3), AGENTS["wide mixture"]
     wanted = curves(learn(env, agent, horizon=1500, seed=1, points=30))
     start, ticks = Kept.start, []
@@ -146,7 +146,7 @@ def test_a_planner_that_runs_out_of_its_budget_goes_on(monkeypatch):
 
 
 class TestUninitialised:
-    """Memory that nobody has written must not matter."""
+    """Memory that was never written must not matter."""
 
     @staticmethod
     def digest() -> str:

@@ -183,7 +183,7 @@ def assert_all_ways_are_one(env: Env, agent: Planning, seed: int) -> Any:
 
 
 def assert_resumes(env: Env, agent: Planning, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that a run goes on from the middle with the same bits."""
+    """Check that a run resumed in the middle has the same bits."""
     whole = Kept(agent)
     session = new_session(env, whole, HORIZON, seed)
     session.run(0.5, lambda t: None)

@@ -10,7 +10,7 @@ import pytest
 from spanrl import bench, cli
 
 FOUND = [
-    bench.Measurement("pure simulation", 6.25, 6.125, "ns a step"),
+    bench.Measurement("pure simulation", 6.25, 6.125, "ns per step"),
     bench.Measurement("SCAL", 5.5, 5.25, "million steps/s"),
 ]
 
@@ -69,7 +69,7 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench"]) == 0
     out, err = capsys.readouterr()
     assert [line.split() for line in out.splitlines() if "pure" in line] == [
-        ["pure", "simulation", "6.25", "6.12", "ns", "a", "step"]
+        ["pure", "simulation", "6.25", "6.12", "ns", "per", "step"]
     ]
     assert bench.machine()["processor"] in " ".join(out.split())
     assert "measuring everything" in err

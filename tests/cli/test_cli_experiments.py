@@ -408,4 +408,4 @@ def test_an_interrupted_run_is_130(call: Call, spec: Path, out: Path, monkeypatc
     monkeypatch.setattr("spanrl.experiments.run.drive", interrupted)
     code, shown, err = call("run", spec, "--out", out, "--workers", 1, "--quiet")
     assert (code, shown) == (130, "")
-    assert err.splitlines()[0] == "spanrl: 1 of 8 cells are finished. The same command goes on."
+    assert err.splitlines()[0] == "spanrl: 1 of 8 cells are finished. The same command resumes."

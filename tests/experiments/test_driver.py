@@ -497,7 +497,7 @@ def test_another_thread_has_no_signals_and_needs_none(bench: Callable[..., Bench
 
 
 def test_steps_from_before_are_no_speed(bench: Callable[..., Bench]) -> None:
-    """A cell that goes on at step 900 of 1000 has done 100 steps in this run."""
+    """A cell that is resumed at step 900 of 1000 has done 100 steps in this run."""
     one = bench(lambda job: [Moved(job.id, 900, resumed=True), Moved(job.id, 950), Finished(job.id, files_of(job))])
     one.run()
     assert one.driver._tally.steps == 4 * 100

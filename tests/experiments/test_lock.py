@@ -1,4 +1,4 @@
-"""The lock of a directory: one holder, given back however that ends, and nobody else's file is touched."""
+"""The lock of a directory: one holder, given back however that ends, and no other file is touched."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ register_agent("moody", Mood, summary="For a test.")
     plugin(tmp_path, code, agent=[{"id": "moody"}], horizon=3000)
     done = spanrl("run", spec, "--out", out)
     assert done.returncode == 0
-    assert "it cannot be gone on with (KeyError: 'not today'). The cell begins anew." in done.stderr
+    assert "it cannot be resumed (KeyError: 'not today'). The cell begins anew." in done.stderr
 
 
 def test_checkpoints_of_a_changed_plugin_are_not_resumed(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def test_a_failing_cell_and_a_killed_worker_leave_the_others_intact(
 
 
 def free_address() -> str:
-    """Return an address at which nobody listens."""
+    """Return an address without a listener."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{taken.getsockname()[1]}"

@@ -440,7 +440,7 @@ def test_a_signal_to_the_group_is_an_orderly_end(
         _, err = process.communicate(timeout=30)
         assert time.monotonic() - sent < 10
         assert process.returncode == 130
-    assert "of 4 cells are finished. The same command goes on." in err
+    assert "of 4 cells are finished. The same command resumes." in err
     assert "Traceback" not in err
     assert begun(out)()
     assert not (out / "tmp").exists()

@@ -85,7 +85,7 @@ FINISH = 'os.makedirs(home, exist_ok=True); tell(event="finished", id=name, fold
 
 
 def test_a_fork_pool_inside_a_worker_does_not_hang(engine: Callable[..., LocalEngine]) -> None:
-    """The children of a pool close their standard input, whose lock nobody may hold at the fork, and are ended by SIGTERM."""
+    """The children of a pool close their standard input, whose lock must be free at the fork, and are ended by SIGTERM."""
     pool = 'with multiprocessing.get_context("fork").Pool(1) as pool:\n    assert pool.map(abs, [-1]) == [1]'
     child = 'child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))\nchild.start()'
     one = engine(f"{pool}\n{child}\nchild.terminate()\nchild.join()\n{FINISH}")

@@ -26,7 +26,7 @@ class Sample(NamedTuple):
 def random_box(
     rng: np.random.Generator, S: int, ptr: list[int], listed: int = 6, *, closes: bool = False, hub: bool = False
 ) -> Sample:
-    """Return boxes of all kinds: rows that list nobody, some or all; rests of 0 to 1; lower ends that sum to 1 or less.
+    """Return boxes of all kinds: rows that list none, some or all; rests of 0 to 1; lower ends that sum to 1 or less.
 
     Rooms are 0 and more, also less than ``rest``, so that it matters who of two states of equal value is given any. ``closes`` closes some
     states, which some rows then cannot reach. With ``hub`` every row goes to state 0, with a tenth at least: all policies have one class.
@@ -136,7 +136,7 @@ def _sample(
 
 
 def _desk(kind: int, pair_ptr: np.ndarray, sets: Sets, owned: bool, n_frozen: int = 0) -> Desk:
-    """Return a desk that nobody has worked at, with arrays of the types that planners have."""
+    """Return a fresh desk, with arrays of the types that planners have."""
     S, k, n = pair_ptr.size - 1, int(pair_ptr[-1]), sets.succ.size
     rows = new_rows(pair_ptr)
     slack = sets.half if kind == BALL else rows.slack
@@ -151,14 +151,14 @@ def _desk(kind: int, pair_ptr: np.ndarray, sets: Sets, owned: bool, n_frozen: in
     )  # fmt: skip
     for ws in (desk.ws, desk.ws_least):
         for part in (ws.low, ws.room, ws.q):
-            part[:] = np.nan  # what nobody has written must not be used
+            part[:] = np.nan  # what was never written must not be used
     for part in (rows.slack, rows.part, rows.peak, rows.lead, *desk.frozen[4:8], desk.u):
         part[:] = np.nan
     return desk
 
 
 def copy_of(sample: Sample) -> Sample:
-    """Return the same sets on a desk that nobody has worked at."""
+    """Return the same sets on a fresh desk."""
     desk = sample.desk
     sets = Sets(*(part.copy() for part in desk.sets))
     fresh = _desk(desk.m.kind, desk.m.pair_ptr.copy(), sets, desk.owned)

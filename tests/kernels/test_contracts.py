@@ -207,7 +207,7 @@ class TestWholePlans:
         assert len(improve._dispatcher.signatures) == 1
 
     def test_rows_of_ones_own_may_change_between_plans(self):
-        """Their lengths are dealt anew, with as many entries in all; the second plan is that of a desk where nobody has worked."""
+        """Their lengths are dealt anew, with as many entries in all; the second plan is that of a fresh desk."""
         changed = 0
         for seed in range(8):
             rng = np.random.default_rng([8, seed])

@@ -30,7 +30,7 @@ def tally(episode):
 
 
 def no_columns(counts):
-    """Return what moves along with successors where nobody keeps anything."""
+    """Return what moves along with successors where nothing is kept."""
     return np.zeros((0, counts.seen.succ.size))
 
 

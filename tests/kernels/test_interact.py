@@ -91,9 +91,9 @@ def test_without_limits_nothing_is_lost():
     choice.left[:] = UNLIMITED
     assert float(UNLIMITED - 1) == float(UNLIMITED)
     tally, words = np.zeros(env.sampler.succ.size, dtype=np.int64), get_state(streams(0)[0])
-    nobody, state, counted = np.zeros(4, dtype=np.uint64), 0, 0
+    unused, state, counted = np.zeros(4, dtype=np.uint64), 0, 0
     for steps in (1, 1, 3, 200):
-        arguments = choice.weight, False, choice.left, tally, words, nobody, state, steps
+        arguments = choice.weight, False, choice.left, tally, words, unused, state, steps
         done, state, over = interact(env.sampler, choice.pairs, *arguments)
         assert (done, over) == (steps, False)
         happened = int(tally.sum())
@@ -108,8 +108,8 @@ def test_the_pair_with_nothing_left_is_not_played():
     env = random_env(0)
     pairs, tally = np.repeat(env.mdp.pair_ptr[:-1], 2), np.zeros(env.sampler.succ.size, dtype=np.int64)
     words, before = get_state(streams(0)[0]), get_state(streams(0)[0])
-    left, nobody = np.zeros(8, dtype=np.int64), np.zeros(4, dtype=np.uint64)
-    assert interact(env.sampler, pairs, np.zeros(4), False, left, tally, words, nobody, 2, 10) == (0, 2, True)
+    left, unused = np.zeros(8, dtype=np.int64), np.zeros(4, dtype=np.uint64)
+    assert interact(env.sampler, pairs, np.zeros(4), False, left, tally, words, unused, 2, 10) == (0, 2, True)
     np.testing.assert_array_equal(words, before)
     assert not tally.any()
     assert not left.any()

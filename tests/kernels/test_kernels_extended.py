@@ -34,7 +34,7 @@ def goal(c=np.inf, inner=6, budget=1, widest=np.inf):
 
 
 def full_sweep(sample, v):
-    """Return (Lv, q) of all pairs, on a desk that nobody has worked at."""
+    """Return (Lv, q) of all pairs, on a fresh desk."""
     fresh = copy_of(sample)
     desk = fresh.desk
     start_planning(desk, False)

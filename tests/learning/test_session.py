@@ -1,4 +1,4 @@
-"""A run that is stopped, written down and gone on with has the bits of one that never stopped."""
+"""A run that is stopped, written down and resumed has the bits of one that never stopped."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def test_a_longer_horizon_in_the_middle_of_an_episode() -> None:
 
 
 def test_the_end_of_a_run_can_be_restored() -> None:
-    """A cell that is killed between its last checkpoint and its files goes on from its end: nothing is left to do."""
+    """A cell that is killed between its last checkpoint and its files is resumed at its end: nothing is left to do."""
     one = session("three-state", "ucrl", 5000)
     blob = advance(one, gain_of("three-state"), 10**9)
     other = session("three-state", "ucrl", 5000)
@@ -403,7 +403,7 @@ def test_a_forged_state_is_refused_before_compiled_code_sees_it(
 
 
 class TestTheHorizonThatIsRead:
-    """An agent that asks for the horizon cannot be gone on with when it grows."""
+    """An agent that asks for the horizon cannot be resumed when it grows."""
 
     @pytest.mark.parametrize("agent", ["scal[span_bound=2]", "ucrl", "ucrl2"])
     def test_ours_do_not_ask(self, agent: str) -> None:

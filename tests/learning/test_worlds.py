@@ -103,7 +103,7 @@ class TestToyText:
         assert seen[0] == seen[1] != seen[2]
 
     def test_a_learner_by_hand_in_taxi(self):
-        """The README's loop: terminal states are never occupied; after an ending the learner goes on at the reset state."""
+        """The README's loop: terminal states are never occupied; after an ending the learner continues at the reset state."""
         env = gymnasium.make("Taxi-v4")
         learner = SCAL(10.0).start(ProblemInfo(500, 6, r_min=-10.0, r_max=20.0), 0)
         state, _ = env.reset(seed=0)

@@ -49,7 +49,7 @@ def optimal_gains(mdp):
 
 
 def garnet(rng, S, A, branches):
-    """Return a sparse random model with ``branches`` successors a pair."""
+    """Return a sparse random model with ``branches`` successors per pair."""
     succ = np.stack([np.sort(rng.choice(S, branches, replace=False)) for _ in range(S * A)])
     state, action = np.divmod(np.arange(S * A), A)
     prob = rng.dirichlet(np.ones(branches), size=S * A)

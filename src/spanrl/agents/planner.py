@@ -116,7 +116,7 @@ class Planner:
         return plan._replace(sweeps=plan.sweeps + before) if before else plan
 
     def goal(self, span_bound: float, mixture: bool, from_bias: bool, widest: float = inf) -> Goal:
-        """Return what is asked of the kernels."""
+        """Return the goal of a plan: span bound, sweeps between two over all actions, budget."""
         return Goal(float(span_bound), float(widest), _INNER if from_bias else 0, bool(mixture), self._budget)
 
     def play(

@@ -91,7 +91,7 @@ class SCAL:
 
         if self.perturb and info.is_longer_than(_LONG):
             warnings.warn(
-                f"SCAL: perturb=True takes tens of c·t sweeps an episode; with a horizon above {_LONG} that is slow. "
+                f"SCAL: perturb=True takes tens of c·t sweeps per episode; with a horizon above {_LONG} that is slow. "
                 "Leave it out, as the paper's experiments do.",
                 stacklevel=2,
             )

@@ -47,7 +47,7 @@ def run(
     ],
     out: Annotated[
         str,
-        typer.Option(metavar="DIR", help="Where the results go; an unfinished experiment there is gone on with."),
+        typer.Option(metavar="DIR", help="Where the results go; an unfinished experiment there is resumed."),
     ],
     workers: Annotated[
         str, typer.Option(metavar="N", help="Worker processes; as many as there are processors where left out.")
@@ -72,7 +72,7 @@ def run(
         str, typer.Option(metavar="SECONDS", help="End a cell that takes longer on the clock; it counts as failed.")
     ] = "",
 ) -> None:
-    """Run an experiment: environments × agents × seeds. The same command goes on after a kill; nothing is lost or computed twice."""
+    """Run an experiment: environments × agents × seeds. The same command resumes after a kill; nothing is lost or computed twice."""
     from spanrl.experiments.run import drive
     from spanrl.experiments.spec import read_spec
 
@@ -103,7 +103,7 @@ def run(
 def _finish(outcome: Outcome, out: str) -> None:
     """Print what came of it, and leave with the exit code that says so."""
     if outcome.interrupted:
-        tell(f"{outcome.finished} of {outcome.cells} cells are finished. The same command goes on.")
+        tell(f"{outcome.finished} of {outcome.cells} cells are finished. The same command resumes.")
         raise typer.Exit(130)
     if not Settings.quiet:
         _summarise(outcome, out)

@@ -36,7 +36,7 @@ def learn(
     seed: Annotated[
         str, typer.Option(help="Seed of the environment and the agent: the same seed, the same run.")
     ] = "0",
-    points: Annotated[str, typer.Option(help="Measurement times a decade of steps.")] = "100",
+    points: Annotated[str, typer.Option(help="Measurement times per decade of steps.")] = "100",
     out: Annotated[
         str, typer.Option(metavar="DIR", help="Write the run to a new folder: two Parquet tables and meta.json.")
     ] = "",
@@ -126,7 +126,7 @@ def _show_run(run: Any, written: Mapping[str, str]) -> None:
     busy = seconds["planning"] + seconds["simulating"]
     rows += [("seconds", f"{busy:.3g}"), ("of which planning", f"{seconds['planning']:.3g}")]
     if busy > 0:
-        rows.append(("steps a second", f"{done / busy:,.0f}"))
+        rows.append(("steps per second", f"{done / busy:,.0f}"))
     rows += written.items()
     for row in rows:
         table.add_row(*row)

@@ -239,7 +239,7 @@ def _loaded(text: str) -> MDP | BoundedMDP:
 
 
 def _show_states(model: MDP | BoundedMDP, columns: dict[str, list[str]]) -> None:
-    """Print one row a state, the first ones only where there are many."""
+    """Print one row per state, the first ones only where there are many."""
     table = TextTable("state", *columns)
     names = getattr(model, "state_names", None)
     for s, row in enumerate(zip(*columns.values(), strict=True)):

@@ -23,7 +23,7 @@ _GAP = 3  # between two columns
 MODEL_HELP = "An environment, such as two-state or 'three-state[delta=0.01]', or the path of a saved .npz model."
 
 
-_AGAIN = 2.0  # seconds until an interrupt that nobody has heard is raised again
+_AGAIN = 2.0  # seconds until an interrupt without effect is raised again
 
 
 class Settings:
@@ -76,13 +76,13 @@ def terminable() -> Iterator[Callable[[], None]]:
 
 
 def tell(line: str) -> None:
-    """Print a line on standard error; that nobody can see it any more changes nothing."""
+    """Print a line on standard error; a closed terminal is no error."""
     with suppress(OSError, ValueError):
         print(f"spanrl: {visible(line)}", file=sys.stderr, flush=True)
 
 
 def on_terminal() -> bool:
-    """Tell whether somebody looks at standard error and wants to be told."""
+    """Tell whether standard error is a terminal and messages are wanted."""
     return sys.stderr.isatty() and not Settings.quiet
 
 

@@ -52,7 +52,7 @@ def reproduce(
 ) -> None:
     """Check every claim of the paper, run its experiments, and show the outcome on one page.
 
-    Exit code 1 where a verdict is not the expected one. After a kill, the same command goes on.
+    Exit code 1 where a verdict is not the expected one. After a kill, the same command resumes.
     """
     from spanrl.paper.reproduce import reproduce as run_all
 
@@ -67,7 +67,7 @@ def reproduce(
             show=not Settings.quiet,
         )  # fmt: skip
     except KeyboardInterrupt:
-        tell(f"what was done is kept in {target}. The same command goes on.")
+        tell(f"what was done is kept in {target}. The same command resumes.")
         raise
     _summarise(found, ids, target)
     if found.surprises or found.problems:

@@ -35,7 +35,7 @@ class Listener(Protocol):
     """Who follows a computation."""
 
     def moved(self, t: int, resumed: bool = False) -> None:
-        """Take note of the steps done; ``resumed``: it goes on from there."""
+        """Take note of the steps done; ``resumed``: it was resumed there."""
 
     def keep(self, checkpoint: bytes) -> None:
         """Keep a checkpoint."""
@@ -201,9 +201,7 @@ class Computation:
             except RunFileError:
                 raise
             except Exception as error:  # set_state of a plugin may raise anything
-                raise RunFileError(
-                    f"checkpoint: it cannot be gone on with ({type(error).__name__}: {error})."
-                ) from error
+                raise RunFileError(f"checkpoint: it cannot be resumed ({type(error).__name__}: {error}).") from error
             t = given.integer("t")
             self.resumed_at = [*given.integers("resumed_at", t), t]
             self._plugins = state.get("plugins", {})

@@ -1,7 +1,7 @@
 """The driver of an experiment: it finds out what is missing, hands cells to an engine, and puts what comes back into place.
 
 Nothing that happens to a cell stops the others. Whatever happens to the driver, the directory is left in a state from which the same
-command goes on.
+command resumes.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class LocalEngine:
 
     def _lost(self, process: Process) -> list[Event]:
         """Tell which cell a worker that has gone was at, if any."""
-        why = process.obituary()
+        why = process.exit_reason()
         if process is self._compiler:
             self._compiled, self._compiler = True, None  # each worker compiles for itself then, and says what is wrong
             return [Said(f"compiling failed: {why.partition(chr(10))[0].rstrip('.')}.")]

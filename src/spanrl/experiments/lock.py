@@ -99,7 +99,7 @@ class Lock:
             self._handle = -1
 
     def holder(self) -> dict[str, Any] | None:
-        """Return what the driver that holds the lock has noted, {} where it does not tell, None where nobody holds it."""
+        """Return what the driver that holds the lock has noted, {} where it does not tell, None where it is free."""
         try:
             handle = os.open(self.path, os.O_RDONLY | _NO_LINK)
         except OSError:

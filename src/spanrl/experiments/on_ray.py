@@ -93,7 +93,7 @@ class RayEngine:
         return found + [self._take(stream) for stream in ready] + self._end_overdue()
 
     def stop(self) -> None:
-        """Cancel every cell under way; each goes on later from the last checkpoint it sent, and what came after that is redone."""
+        """Cancel every cell under way; each is resumed later from the last checkpoint it sent, and what came after that is redone."""
         self._due += [Stopped(cell) for cell in self._streams.values()]
         self._cancel()
 
@@ -240,16 +240,16 @@ def _connect(ray: Any, address: str) -> None:
     """Join the cluster, quietly."""
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or address
-    nobody = OptionError(f"run: no Ray cluster was found at {address!r}. Start one with: ray start --head")
+    missing = OptionError(f"run: no Ray cluster was found at {address!r}. Start one with: ray start --head")
     if address != "auto" and not _is_answered(address):  # Ray itself would try for minutes
-        raise nobody
+        raise missing
     try:
         with warnings.catch_warnings(), _sigterm_kept():
             warnings.simplefilter("ignore", FutureWarning)
             ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         if address == "auto" and isinstance(error, ConnectionError):
-            raise nobody from None
+            raise missing from None
         raise OptionError(
             f"run: the Ray cluster at {address!r} cannot be joined ({one_line(error)}). "
             "Versions of Ray and Python must be the same everywhere, and a cluster with tokens needs RAY_AUTH_MODE=token."

@@ -67,7 +67,7 @@ class Process:
             with suppress(OSError):
                 stream.close()  # type: ignore[union-attr]
 
-    def obituary(self) -> str:
+    def exit_reason(self) -> str:
         """Say how the process ended and what it said last: in one line, and in all."""
         self.end()
         code = self._popen.returncode
@@ -102,7 +102,7 @@ class Process:
             for line in self._popen.stdout:
                 self._inbox.put((self, json.loads(line)))
         if not self._gone.wait(_GRACE):
-            self._kill()  # nobody can hear it any more
+            self._kill()  # its pipe is closed
 
     def _read_errors(self) -> None:
         assert self._popen.stderr is not None

@@ -1,4 +1,4 @@
-"""How far an experiment is: cells, steps a second, time left; a live table in a terminal, plain lines elsewhere."""
+"""How far an experiment is: cells, steps per second, time left; a live table in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def clock(seconds: float) -> str:
 
 
 class Display(Protocol):
-    """Who is told."""
+    """Where progress is shown."""
 
     def update(self, tally: Tally) -> None:
         """Show how far it is; called several times a second."""

@@ -1,6 +1,6 @@
 """Run an experiment: environments × agents × seeds, on this machine or on a Ray cluster, with nothing lost on the way.
 
-The result is a directory that can be read by anything that reads Parquet. Running it again goes on where it stopped: after a kill, with
+The result is a directory that can be read by anything that reads Parquet. Running it again resumes where it stopped: after a kill, with
 more seeds, more entries or a longer horizon.
 """
 

@@ -59,7 +59,7 @@ class Store:
         except OSError as error:
             raise self._unusable(error) from None
         try:
-            self.check(spec)  # once more: nobody can change it now
+            self.check(spec)  # once more: the lock is held now
             shutil.rmtree(self.dir / "tmp", ignore_errors=True)
             text = spec.to_toml().encode()
             if not self._has_spec() or (self.dir / SPEC_FILE).read_bytes() != text:
@@ -179,7 +179,7 @@ class Store:
             failure.parents[2].rmdir()
 
     def set_aside(self, path: Path) -> Path:
-        """Move something damaged out of the way; its files get another ending, so that nobody takes them for results."""
+        """Move something damaged out of the way; its files get another ending, so that they are not taken for results."""
         relative = path.relative_to(self.dir)
         target = _free(self.dir / "set-aside" / relative)
         target.parent.mkdir(parents=True, exist_ok=True)

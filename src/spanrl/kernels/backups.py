@@ -1,7 +1,7 @@
 """One application of the Bellman operator, for plain models, boxes and L1 balls.
 
 With ``sign`` = +1 the inner problem is max_p pᵀv, with −1 it is min_p pᵀv = −max_p pᵀ(−v); the maximum over actions stays a
-maximum. A box costs O(listed successors) a pair, not O(S): all states that are not listed share one interval [0, rest], and
+maximum. A box costs O(listed successors) per pair, not O(S): all states that are not listed share one interval [0, rest], and
 between two listed successors of neighbouring rank a block of them is filled at once by a difference of prefix sums.
 
 Rows that must be walked in the order of the states are copied into the workspace when they are first needed there, once for each version

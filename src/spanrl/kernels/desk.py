@@ -1,4 +1,4 @@
-"""What the planner of a learner works on, kept from episode to episode; and what is asked of it."""
+"""What the planner of a learner works on, kept from episode to episode; and its goal."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ class Rows(NamedTuple):
     slack: Any  # float64 [n_pairs]  1 − Σ low of its box
     stop: Any  # int64 [n_pairs]    where the slack of its box ends if unlisted states alone take it: after so many full ones
     part: Any  # float64 [n_pairs]  and what the next one is given
-    narrow: Any  # uint8 [n_pairs]  whether a listed successor has less room than an unlisted one is given; 2: nobody has looked
+    narrow: (
+        Any  # uint8 [n_pairs]  whether a listed successor has less room than an unlisted one is given; 2: not known yet
+    )
     peak: Any  # float64 [n_pairs]  the value of its best listed successor in the last sweep over the pair
     lead: Any  # float64 [n_pairs]  how far v may go before it can be best in its state
     live: Any  # int64 [n_pairs]    the pairs that can be best
@@ -87,18 +89,18 @@ class Desk(NamedTuple):
     best: Any  # int64 [S]            pairs that attain u
     everyone: Any  # int64 [n_pairs]  all pairs
     progress: Any  # float64 [9]      see the names above
-    clock: Any  # float64 [5]         seconds a phase, see :mod:`spanrl.kernels.clock`
+    clock: Any  # float64 [5]         seconds per phase, see :mod:`spanrl.kernels.clock`
     moment: Any  # int64 [2]
 
 
 class Goal(NamedTuple):
-    """What is asked of the planner: T_c with c = ``span_bound``, no iterate of a span above ``widest``, and how to get there."""
+    """The goal of a plan: T_c with c = ``span_bound``, no iterate of a span above ``widest``, and how to get there."""
 
     span_bound: float
     widest: float
     inner: int  # sweeps over frozen actions between two over all
     mixture: bool
-    budget: int  # sweeps over actions a call
+    budget: int  # sweeps over actions per call
 
 
 class Choice(NamedTuple):

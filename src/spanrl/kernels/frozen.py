@@ -20,7 +20,7 @@ from spanrl.kernels.layout import PLAIN
 
 
 class Frozen(NamedTuple):
-    """One row a state, filled up with zeros to the longest row of any action there.
+    """One row per state, filled up with zeros to the longest row of any action there.
 
     States with shorter rows come first, so that loops over neighbouring rows end alike.
     """

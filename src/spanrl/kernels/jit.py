@@ -2,7 +2,7 @@
 
 Three things keep the compiler's time down, which is most of the time of a first run. A kernel called by another has no entry for
 Python, whose code is often longer than its own. A part has no code at all but in its callers, where numba would compile it again anyway.
-And Python does not look for garbage meanwhile: numba keeps nearly all that it makes.
+Garbage collection is off meanwhile: numba keeps nearly all that it makes.
 
 ``numba.config.CACHE_DIR`` is global, so it is set only while the cache of one of our functions is made.
 """
@@ -170,7 +170,7 @@ class Part(Kernel):
 def kernel(function: Callable[..., Any]) -> Any:
     """Turn ``function`` into a :class:`Kernel` that makes no arrays and is handed none by those it calls; views of its arguments are fine.
 
-    Nobody then counts references to arrays: whoever calls it holds them. On a small model that was most of the time of a plan.
+    No references to arrays are counted then: the caller holds them. On a small model that was most of the time of a plan.
     """
     return Kernel(function)
 
@@ -252,7 +252,7 @@ def interpreted() -> Iterator[None]:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Let garbage wait."""
+    """Switch garbage collection off while a kernel is compiled."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -45,7 +45,7 @@ class Progress(NamedTuple):
 
 
 def new_system(ptr: Any, succ: Any, prob: Any) -> System:
-    """Allocate the vectors of an iteration over rows that are somebody else's."""
+    """Allocate the vectors of an iteration over rows that belong to the caller."""
     return System(ptr, succ, prob, *np.empty((10, ptr.size - 1)))
 
 

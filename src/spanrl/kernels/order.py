@@ -1,4 +1,4 @@
-"""Sort the states by value once a sweep: nearly sorted from the last one, so an adaptive merge sort."""
+"""Sort the states by value once per sweep: nearly sorted from the last one, so an adaptive merge sort."""
 
 from __future__ import annotations
 

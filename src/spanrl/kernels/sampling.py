@@ -1,4 +1,4 @@
-"""Draw outcomes: one 64-bit random number a step, by the alias method (Walker 1977; Vose 1991) on tables of a power of two.
+"""Draw outcomes: one 64-bit random number per step, by the alias method (Walker 1977; Vose 1991) on tables of a power of two.
 
 The first bits of the number choose a slot of the pair, the rest decide between the two outcomes of that slot. The successors of both lie
 in one word, so that the next state waits for one load, not two; what a step pays is off that path.

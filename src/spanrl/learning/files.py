@@ -1,6 +1,6 @@
 """The files of a run.
 
-A saved run is a folder of exactly three files: ``curve.parquet`` (a row a measurement time), ``episodes.parquet`` (a row an episode) and
+A saved run is a folder of exactly three files: ``curve.parquet`` (a row per measurement time), ``episodes.parquet`` (a row per episode) and
 ``meta.json``, which says what was run, by which versions and in how many seconds, and holds the SHA-256 of the tables and of its own
 content. The tables depend on the numbers of the run and on the version of polars alone. A folder is written under another name and
 renamed in one step: it is there whole or not at all.

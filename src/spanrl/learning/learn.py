@@ -58,7 +58,7 @@ def learn(
         agent: a text such as "scal[span_bound=5]", or an agent.
         horizon: number of steps.
         seed: a whole number ≥ 0.
-        points: measurement times a decade of t; the horizon is one, too.
+        points: measurement times per decade of t; the horizon is one, too.
         gain: g*, where it cannot be computed (a Gymnasium environment without a table); regrets are NaN without it. For an environment that
             cuts its episodes, give the best average reward under its limit, if you know it.
         audit: also record, per episode, whether the true model lies in the confidence set, and the gain bracket.

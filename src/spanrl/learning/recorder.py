@@ -1,4 +1,4 @@
-"""Collect the measurements of a run while it goes on, so that it can be cut off at any moment."""
+"""Collect the measurements of a run while it lasts, so that it can be cut off at any moment."""
 
 from __future__ import annotations
 

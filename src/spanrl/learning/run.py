@@ -26,7 +26,7 @@ class Run:
 
     At the measurement times ``t`` (steps done; the last is the horizon): the cumulative ``reward``, the ``regret`` t·g* − reward, the
     ``pseudo_regret``, the ``span`` of the optimistic bias of the episode under way, and the number of episodes begun. Regrets are NaN
-    where g* is not known. ``episodes`` has a row an episode: its ``start``, the optimistic ``gain`` and ``span``, the ``sweeps`` of the
+    where g* is not known. ``episodes`` has one row per episode: its ``start``, the optimistic ``gain`` and ``span``, the ``sweeps`` of the
     solver, and whether the policy was ``deterministic``; with ``audit=True`` also whether the confidence set ``contains`` the true model,
     and the bracket ``gain_low``, ``gain_high``. ``meta`` tells env, agent, seed, horizon, points, gain, interrupted, audit, r_min,
     r_max, n_states, n_actions and seconds (planning, simulating, total). Where a Gymnasium environment cuts its episodes it also has

@@ -1,7 +1,7 @@
-"""A run under way: it can be looked at between two budgets, written down exactly, and gone on with elsewhere.
+"""A run under way: it can be looked at between two budgets, written down exactly, and resumed elsewhere.
 
 Whoever runs it gives ``run`` a function that is called whenever the state is whole: about every 30 ms where the steps are compiled, every
-64 steps otherwise. It may call ``state``, and it may raise to stop. A run that goes on from a state has the same bits as one that
+64 steps otherwise. It may call ``state``, and it may raise to stop. A run that is resumed from a state has the same bits as one that
 never stopped; the horizon may have become longer meanwhile.
 """
 
@@ -104,7 +104,7 @@ class Session:
                 self.learner.on_episode.remove(self._recorder.begin)
 
     def _go_on(self, alone: bool, tick: Tick) -> None:
-        """Run in the way that the learner offers; ``alone``: nobody begins its episodes but compiled code."""
+        """Run in the way that the learner offers; ``alone``: compiled code alone begins its episodes."""
         world, learner = self._world, self.learner
         if not self.is_compiled:
             self._run_by_hand(tick)
@@ -142,7 +142,7 @@ class Session:
         """Whether the state can be written down: world, learner and generator are ours, or the learner has methods of its own for it."""
         learner = self.learner
         if RESUME in offers(learner):
-            known = learner.rng is self._agent_rng  # nobody would keep the state of another generator
+            known = learner.rng is self._agent_rng  # the state of another generator would not be kept
         else:
             known = _has(learner, "get_state") and _has(learner, "set_state")
         return isinstance(self._world, TableWorld) and known
@@ -238,7 +238,7 @@ class Session:
         return Stage(where, sums, self._tally, _room(world), *words, records, np.empty((_RECORDS, 3)))
 
     def _run_watched(self, world: TableWorld, learner: Learner, tick: Tick) -> None:
-        """Play the steps in compiled code and meet Python at the end of every episode: somebody looks at it, or plans otherwise."""
+        """Play the steps in compiled code and meet Python at the end of every episode: a hook looks at it, or a method is overridden."""
         sampler, mean, recorder = world.env.sampler, world.env.mdp.reward, self._recorder
         table, batch = (sampler.out_ptr, sampler.reward, sampler.succ), _room(world)
         if not self._tally.size:
@@ -325,7 +325,7 @@ class Session:
 
 
 def _room(world: TableWorld) -> Batch:
-    """Allocate for all that can happen in an episode, with its two pairs a state."""
+    """Allocate for all that can happen in an episode, with its two pairs per state."""
     sampler = world.env.sampler
     most = 2 * world.env.mdp.n_states * int(np.diff(sampler.out_ptr).max())
     return Batch.room(min(most, sampler.succ.size))

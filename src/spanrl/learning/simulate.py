@@ -55,10 +55,10 @@ def simulate(mdp: MDP | Env, policy: Policy, *, horizon: int, seed: int) -> Simu
     S = env.mdp.n_states
     tally, left = np.zeros(sampler.succ.size, dtype=np.int64), np.full(2 * S, steps)
     state, words, done = env.reset(rng), get_state(rng), 0
-    pairs, nobody = np.repeat(np.arange(S), 2), np.zeros(4, dtype=np.uint64)
+    pairs, unused = np.repeat(np.arange(S), 2), np.zeros(4, dtype=np.uint64)
     while done < steps:
         more, state, _ = interact(
-            sampler, pairs, np.zeros(S), False, left, tally, words, nobody, state, min(BUDGET, steps - done)
+            sampler, pairs, np.zeros(S), False, left, tally, words, unused, state, min(BUDGET, steps - done)
         )
         done += more
     visits = np.zeros((S, env.mdp.n_actions), dtype=np.int64)
@@ -80,7 +80,7 @@ def _weights(mdp: MDP, policy: Any) -> NDArray[np.float64]:
 
 
 def _joined(env: Env, weight: NDArray[np.float64]) -> tuple[Sampler, NDArray[np.int64]]:
-    """Return a sampler with one pair a state, whose outcomes are those of all actions weighted by the policy; and their pairs."""
+    """Return a sampler with one pair per state, whose outcomes are those of all actions weighted by the policy; and their pairs."""
     table = env.sampler
     pair = np.repeat(np.arange(env.mdp.n_pairs), np.diff(table.out_ptr))
     prob = env.outcome_probs * weight[pair]

@@ -1,6 +1,6 @@
 """What a learner has seen: visits, reward statistics, and a growing sparse table of successors. Raw numbers: bounds derive their own.
 
-Rewards are kept as mean and sum of squared deviations (Welford 1962), brought up to date once an episode with all of its rewards at once:
+Rewards are kept as mean and sum of squared deviations (Welford 1962), brought up to date once per episode with all of its rewards at once:
 for ν new rewards with deviations d = r − r̂ from the mean so far ::
 
     N' = N + ν,    r̂' = r̂ + Σd/N',    M' = M + Σd² − (Σd)²/N'

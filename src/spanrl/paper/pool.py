@@ -70,7 +70,7 @@ def ask(
                 continue
             task = busy.pop(process)
             if message is None:
-                why = process.obituary().partition("\n")[0]
+                why = process.exit_reason().partition("\n")[0]
                 done(task.id, Answer(None, monotonic() - task.begun, why))
             else:
                 idle.append(process)

@@ -48,7 +48,7 @@ class Iteration:
         self._watch = watch
         self._damping, self._fixed = damping or 1.0, damping is not None
         self._gamma, self._extra = gamma or 0.0, -1.0 if gamma else 0.0
-        # a kernel call is to last 0.1 s at the most, at about 5 ns an entry: Ctrl-C is seen in between
+        # a kernel call is to last 0.1 s at the most, at about 5 ns per entry: Ctrl-C is seen in between
         self.budget = max(1, int(2e7 / (problem.arrays.succ.size + 4 * problem.n_pairs)))
 
     @property
