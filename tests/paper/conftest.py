@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from slow_learning import slow_learners
+from slow_planning import slow_system
 
 from spanrl.agents.scal import SCAL
 from spanrl.agents.ucrl import UCRL
 from spanrl.paper.page import html
-from spanrl.paper.slow import slow_system
-from spanrl.paper.slow_learning import slow_learners
 from spanrl.paper.system import System
 
 LONG = 10**7

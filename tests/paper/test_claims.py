@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import mutants_domains
 import pytest
+from mutants_of import MUTANTS_OF
 
 from spanrl.errors import ModelError
-from spanrl.paper import mutants_domains
 from spanrl.paper.claims import SMOKE, all_claims, expected_verdicts
 from spanrl.paper.claims.base import Claim, Ledger, Outcome
 
@@ -23,7 +24,7 @@ IDS = [
     *EXPERIMENTS,
 ]
 FEW = dataclasses.replace(SMOKE, instances=SMOKE.instances // 5)
-MUTANTS = [pytest.param(c, name, id=f"{c.id}-{name}") for c in CLAIMS for name in c.mutants]
+MUTANTS = [pytest.param(c, name, id=f"{c.id}-{name}") for c in CLAIMS for name in MUTANTS_OF[c.id]]
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
@@ -42,22 +43,23 @@ def test_checker_asks_for_nothing_that_only_our_kernels_do(claim, slow, slow_lea
 @pytest.mark.parametrize(("claim", "name"), MUTANTS)
 def test_mutant_turns_the_claim(claim, name, real):
     """A few random instances show most mutants, and more of them cannot hide one again; the others get all."""
-    expected = expected_verdicts()[claim.id]["verdict"]
-    outcome = None if expected == "fails" else claim.run(claim.mutants[name](real), FEW)
+    expected, mutant = expected_verdicts()[claim.id]["verdict"], MUTANTS_OF[claim.id][name]
+    outcome = None if expected == "fails" else claim.run(mutant(real), FEW)
     if outcome is None or outcome.verdict != "fails":
-        outcome = claim.run(claim.mutants[name](real), SMOKE)
+        outcome = claim.run(mutant(real), SMOKE)
     assert outcome.verdict != expected, f"{claim.id} does not notice: {name}"
     assert outcome.verdict == "fails" or expected == "fails"
 
 
-def test_registry_is_complete_and_agrees_with_the_table():
+def test_registry_is_complete_and_agrees_with_the_tables():
     assert [c.id for c in CLAIMS] == IDS
     assert list(expected_verdicts()) == IDS
+    assert list(MUTANTS_OF) == IDS
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
 def test_claim_is_described_and_has_a_mutant(claim):
-    assert claim.mutants
+    assert MUTANTS_OF[claim.id]
     for words in (claim.title, claim.place, claim.statement, claim.tolerance):
         assert words.strip()
 
@@ -120,7 +122,7 @@ def test_an_interruption_is_not_swallowed(real):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Claim("Z", "t", "p", "s", "t", check, {}).run(real, SMOKE)
+        Claim("Z", "t", "p", "s", "t", check).run(real, SMOKE)
 
 
 @pytest.mark.parametrize("change", [mutants_domains.lower_thresholds, mutants_domains.swapped_successors])

@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import mutants_domains as wrong
 import numpy as np
 import pytest
+from mutants_learning import wider_delta
 from scipy.stats import chi2, chisquare, kstest
 
 import spanrl
 import spanrl.paper
 from spanrl.models.counts import Batch
-from spanrl.paper import mutants_domains as wrong
 from spanrl.paper.claims import sampling
 from spanrl.paper.claims.base import Ledger
 from spanrl.paper.claims.domains import check_domain, drawn_law, leads_on, rules_of
 from spanrl.paper.claims.sampling import PlainDraw, Statistic, check_sampling, drawn, judge, wander, word_by_word
-from spanrl.paper.mutants_learning import wider_delta
 from spanrl.paper.oracles_domains import Chance, Scene, domain, state_of
 
 NAMES = ("two-state", "three-state", "three-state[delta=0]", "three-state[delta=0.05]", "knight-quest")

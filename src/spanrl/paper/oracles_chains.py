@@ -114,12 +114,6 @@ def optimal_gain_lp(model: Finite) -> Vector:
     return np.asarray(result.x[:S])
 
 
-def optimal_gain_enumeration(model: Finite) -> Vector:
-    """Return g*(s) as the best gain of all deterministic decision rules."""
-    gains = [evaluate(*decision(model, probs))[0] for probs in deterministic_rules(model)]
-    return np.asarray(np.max(gains, axis=0))
-
-
 def hitting_times(model: Finite, target: int) -> Vector:
     """Return the least expected number of steps to ``target``, [S], by an LP; inf if some state cannot reach it."""
     S = model.n_states

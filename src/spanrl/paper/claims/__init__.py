@@ -1,4 +1,4 @@
-"""The claims of the paper that software can check, each with its checker and its mutants.
+"""The claims of the paper that software can check, each with its checker.
 
 :func:`all_claims` gives them in the order of the paper's argument; :func:`expected_verdicts` reads the committed table.
 """

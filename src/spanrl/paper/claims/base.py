@@ -1,4 +1,4 @@
-"""What a claim is: a statement of the paper, a checker that computes and can fail, and mutants that it must notice."""
+"""What a claim is: a statement of the paper, and a checker that computes and can fail."""
 
 from __future__ import annotations
 
@@ -73,8 +73,7 @@ def plain(value: Number) -> Number:
 class Claim:
     """A statement of the paper that software can check.
 
-    ``mutants`` map a description of a mistake to the function that makes it; each must change the verdict. A claim about an
-    ``experiment`` also has a ``judge`` of what was measured elsewhere; its ``check`` measures on the spot.
+    A claim about an ``experiment`` also has a ``judge`` of what was measured elsewhere; its ``check`` measures on the spot.
     """
 
     id: str
@@ -83,7 +82,6 @@ class Claim:
     statement: str
     tolerance: str
     check: Callable[[System, Scale], Outcome] = field(repr=False)
-    mutants: Mapping[str, Callable[[System], System]] = field(repr=False)
     experiment: str | None = None
     judge: Callable[[System, Experiment], Outcome] | None = field(default=None, repr=False)
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from spanrl.agents.scal import SCAL
 from spanrl.models.policy import Policy
-from spanrl.paper import mutants, oracles_chains
-from spanrl.paper import mutants_learning as wrong
+from spanrl.paper import oracles_chains
 from spanrl.paper.claims.base import Claim, Ledger, Outcome, Scale
 from spanrl.paper.claims.constrained import SOLVED, gaps_L2
 from spanrl.paper.claims.optimism import optimum
@@ -168,11 +167,6 @@ CLAIMS = (
         "Π*_c(M*): gain c and span at most c. (And the regret is then linear: three-state, c = 0.5.)",
         tolerance=f"{SOLVED:g} for planning; {REACHED:g} for gain and span of the last policy; slope ≥ {LINEAR:g} for linear.",
         check=check_R3,
-        mutants={
-            "planning: the two weights of the mixture are swapped": mutants.slow(weight=mutants.weight_swapped),
-            "learners that believe their estimates": wrong.radii(bernstein=wrong.shrunk(0.0)),
-            "learners that ignore the span bound": wrong.planning(wrong.without_bound),
-        },
     ),
     Claim(
         id="R4",
@@ -182,11 +176,6 @@ CLAIMS = (
         "c = 0.5, below sp(h*), s2 mixes its two actions.",
         tolerance="exact, in every episode.",
         check=check_R4,
-        mutants={
-            "ignores the span bound": wrong.planning(wrong.without_bound),
-            "uses half of the span bound": wrong.planning(wrong.half_the_bound),
-            "greedy in truncated states": wrong.planning(mutants.solve_with(policy="greedy")),
-        },
     ),
     Claim(
         id="R5",
@@ -196,6 +185,5 @@ CLAIMS = (
         "as EVI, to the same accuracy.",
         tolerance=f"at most {100 * NEGLIGIBLE:g} % more backups a run.",
         check=check_R5,
-        mutants={"ScOpt is damped to a fifth": wrong.sluggish_scopt},
     ),
 )

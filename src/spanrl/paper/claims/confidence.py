@@ -19,8 +19,6 @@ from spanrl.envs.env import Env
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Counts
 from spanrl.models.info import ProblemInfo
-from spanrl.paper import mutants_domains as wrong_domains
-from spanrl.paper import mutants_learning as wrong
 from spanrl.paper import oracles_learning as paper
 from spanrl.paper.claims.base import Claim, Gaps, Ledger, Outcome, Scale
 from spanrl.paper.claims.sampling import check_sampling
@@ -267,26 +265,6 @@ CLAIMS = (
         "where N = 0.",
         tolerance=f"{RADII:g} absolute on every end, against a table computed by hand and 40-digit arithmetic.",
         check=check_C0,
-        mutants={
-            "13 for 14": wrong.radii(bernstein=wrong.bernstein_with(root=13.0)),
-            "16 for 49/3": wrong.radii(bernstein=wrong.bernstein_with(slope=16.0)),
-            "N for N − 1": wrong.radii(bernstein=wrong.bernstein_with(less=0)),
-            "α outside the root": wrong.radii(bernstein=wrong.bernstein_with(inside=False)),
-            "δ is not divided by S": wrong.radii(log_term=wrong.log_with(S=False)),
-            "δ is not divided by A": wrong.radii(log_term=wrong.log_with(A=False)),
-            "δ is not divided by t": wrong.radii(log_term=wrong.log_with(t=False)),
-            "δ is divided by the number of pairs": wrong.radii(log_term=wrong.log_of_pairs),
-            "A counts columns that no state has": wrong.radii(log_term=wrong.log_of_columns),
-            "biased variance": wrong.radii(variance=wrong.biased),
-            "the optimistic reward is not capped": wrong.radii(r_ends=wrong.uncapped),
-            "the pessimistic reward is cut at 0": wrong.radii(r_ends=wrong.cut_at_zero),
-            "half of the radius for successors never seen": wrong.radii(p_ends=wrong.unlikely_unseen),
-            "UCRL2: 7 for 7/2": wrong.radii(hoeffding=7.0),
-            "UCRL2: 12 for 14": wrong.radii(weissman=12.0),
-            "a learner with 13 for 14": wrong.learners(bernstein=wrong.bernstein_with(root=13.0)),
-            "a learner that counts rewards twice": wrong.learners(variance=wrong.halved),
-            "a learner one episode late": wrong.stale,
-        },
     ),
     Claim(
         id="C1",
@@ -296,17 +274,5 @@ CLAIMS = (
         tolerance=f"level {LEVEL:g}: binomial law of independent runs, each with at most that probability; δ = 0.9. Low power. "
         f"What runs draw: χ² and z tests against the rules of the domains, level {LEVEL:g} together.",
         check=check_C1,
-        mutants={
-            "radii a thirtieth": wrong.radii(bernstein=wrong.shrunk(1 / 30)),
-            "a hundredth of the radius for transitions": wrong.radii(p_ends=wrong.thin),
-            "outcomes are drawn with thresholds of 0.999": wrong_domains.drawing(wrong_domains.lower_thresholds),
-            "compiled runs compare with thresholds of 0.999": wrong_domains.drawing_compiled(
-                wrong_domains.lower_thresholds
-            ),
-            "a draw leads elsewhere than it says": wrong_domains.drawing(wrong_domains.swapped_successors),
-            "rewards are paid as their means": wrong_domains.paid_as_means,
-            "environment and agent share one stream": wrong_domains.one_stream,
-            "Knight Quest: death pays −10": wrong_domains.quest(wrong_domains.lesser_death),
-        },
     ),
 )

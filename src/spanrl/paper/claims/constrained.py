@@ -9,7 +9,7 @@ import numpy as np
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
-from spanrl.paper import mutants, oracles, oracles_chains
+from spanrl.paper import oracles, oracles_chains
 from spanrl.paper.claims.base import EXACT, Claim, Gaps, Ledger, Outcome, Scale
 from spanrl.paper.claims.evaluation import closed_form, exact_two_state, two_state_policy
 from spanrl.paper.instances import as_bounded, generator, random_box, random_mdp, random_member, random_policy
@@ -177,12 +177,6 @@ CLAIMS = (
         "(0, 1) and (1, 1), with gains ½ and 0.",
         tolerance=f"exact in fractions (grid of 1/60); {SOLVED:g} for the solver at tol = 1e-10.",
         check=check_L2,
-        mutants={
-            "the two weights of the mixture are swapped": mutants.slow(weight=mutants.weight_swapped),
-            "greedy in truncated states": mutants.slow(weight=mutants.weight_greedy),
-            "cuts at mean + c/2": mutants.slow(clip=mutants.clip_at_mean),
-            "stops at the first bracket of 0.5": mutants.slow(patience=0.5e10),
-        },
     ),
     Claim(
         id="L3",
@@ -192,10 +186,6 @@ CLAIMS = (
         "no policy has both.",
         tolerance=f"{EXACT:g}; grid of 1/20 and the policy of L2.",
         check=check_L3,
-        mutants={
-            "averages the gain over states": mutants.evaluating(lambda g, h: (np.full_like(g, g.mean()), h)),
-            "reports the gain of s1 everywhere": mutants.evaluating(lambda g, h: (np.full_like(g, g[1]), h)),
-        },
     ),
     Claim(
         id="P1",
@@ -205,11 +195,6 @@ CLAIMS = (
         "c. Differs from the paper: its proof needs some, not every, optimal policy in Π_c.",
         tolerance=f"{EXACT:g} on the upper end of the bracket.",
         check=check_P1,
-        mutants={
-            "plans pessimistically": mutants.solve_with(sense="pessimistic", on_fail="return"),
-            "uses half of the span bound": mutants.slow(clip=mutants.clip_to_half),
-            "reports a gain that is 1e-6 too small": mutants.solve_reading(mutants.shifted_bounds(-1e-6)),
-        },
     ),
     Claim(
         id="L5",
@@ -220,9 +205,5 @@ CLAIMS = (
         "states: 0.2 against 0.1).",
         tolerance=f"{EXACT:g} for the bound; jumps along 64 steps at most 0.7 of those along 32.",
         check=check_L5,
-        mutants={
-            "evaluates the most likely action": mutants.evaluates_likeliest_action,
-            "rounds the gain to two digits": mutants.evaluating(lambda g, h: (np.round(g, 2), h)),
-        },
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
-from spanrl.paper import mutants, oracles, oracles_chains
+from spanrl.paper import oracles, oracles_chains
 from spanrl.paper.claims.base import EXACT, Claim, Gaps, Ledger, Outcome, Scale
 from spanrl.paper.instances import as_bounded
 from spanrl.paper.oracles import Model, Vector, finite, span
@@ -168,11 +168,6 @@ CLAIMS = (
         "bound.",
         tolerance=f"{EXACT:g} absolute.",
         check=check_X1,
-        mutants={
-            "does not cut": mutants.slow(clip=mutants.clip_nothing),
-            "N_c is taken to be T_c": mutants.policy_value_is_value,
-            "cuts at mean + c/2": mutants.slow(clip=mutants.clip_at_mean),
-        },
     ),
     Claim(
         id="X2",
@@ -183,15 +178,6 @@ CLAIMS = (
         "feasible. Differs from the paper, which prints (α + β, β, 0) for it.",
         tolerance=f"{EXACT:g} absolute; {SOLVED:g} for the solver.",
         check=check_X2,
-        mutants={
-            "augmentation raises instead of lowering": mutants.augment_to(
-                lambda b: (b.r_low, np.full_like(b.r_high, b.r_max))
-            ),
-            "augmentation does nothing": mutants.augment_to(lambda b: (b.r_low, b.r_high)),
-            "N_c is taken to be T_c": mutants.policy_value_is_value,
-            "greedy where infeasible and truncated": mutants.slow(weight=mutants.weight_greedy),
-            "raises to max − c instead": mutants.slow(clip=mutants.clip_from_below),
-        },
     ),
     Claim(
         id="X3",
@@ -202,11 +188,5 @@ CLAIMS = (
         "(1, 0, 0), the two-stage coefficient is 1 − δ², and it is v_{2n+2} that equals v_2 + n c e.",
         tolerance=f"{EXACT:g} absolute, exact in fractions; {SOLVED:g} for the solver.",
         check=check_X3,
-        mutants={
-            "iterates without damping": mutants.slow(damping=1.0, limit=2000),
-            "the damping leaks into the operator": mutants.lazy_operator,
-            "does not cut": mutants.slow(clip=mutants.clip_nothing),
-            "stops after the first sweeps": mutants.slow(patience=1e12),
-        },
     ),
 )

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.models.mdp import MDP
-from spanrl.paper import mutants, oracles, oracles_chains
+from spanrl.paper import oracles, oracles_chains
 from spanrl.paper.claims.base import EXACT, LP_TOL, Claim, Gaps, Ledger, Outcome, Scale
 from spanrl.paper.instances import generator, random_bound, random_model, random_vector
 from spanrl.paper.oracles import Model, Vector, finite, span
@@ -161,11 +161,6 @@ CLAIMS = (
         "v).",
         tolerance=f"{LP_TOL:g} against the linear programme; exact on the border, in binary fractions.",
         check=check_F1,
-        mutants={
-            "the minimum is computed as the maximum at v": mutants.slow(lowest=mutants.lowest_as_highest),
-            "actions that do not exist count as minimal": mutants.slow(lowest=mutants.lowest_among_all),
-            "cuts at mean + c/2": mutants.slow(clip=mutants.clip_at_mean),
-        },
     ),
     Claim(
         id="F2",
@@ -176,13 +171,6 @@ CLAIMS = (
         "action.",
         tolerance=f"{EXACT:g} absolute; {LP_TOL:g} against the linear programme.",
         check=check_F2,
-        mutants={
-            "the two weights are swapped": mutants.slow(weight=mutants.weight_swapped),
-            "greedy in truncated states": mutants.slow(weight=mutants.weight_greedy),
-            "the policy played has the two probabilities swapped": mutants.plays_other_weights,
-            "greedy where infeasible": mutants.slow(weight=mutants.weight_greedy_if_infeasible),
-            "the minimum is computed as the maximum at v": mutants.slow(lowest=mutants.lowest_as_highest),
-        },
     ),
     Claim(
         id="F3",
@@ -192,9 +180,5 @@ CLAIMS = (
         "constrained optimum is .75.",
         tolerance=f"{LP_TOL:g} for the linear programme, 1e-8 for the solver.",
         check=check_F3,
-        mutants={
-            "the solver does not truncate": mutants.slow(clip=mutants.clip_nothing),
-            "the solver uses half of the bound": mutants.slow(clip=mutants.clip_to_half),
-        },
     ),
 )

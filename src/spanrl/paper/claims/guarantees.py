@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.mdp import MDP
-from spanrl.paper import mutants, oracles, oracles_chains
+from spanrl.paper import oracles, oracles_chains
 from spanrl.paper.claims.base import EXACT, Claim, Gaps, Ledger, Outcome, Scale
 from spanrl.paper.claims.sets import perturbable
 from spanrl.paper.instances import (
@@ -21,7 +20,7 @@ from spanrl.paper.instances import (
     random_model,
     random_vector,
 )
-from spanrl.paper.oracles import Model, Vector, finite, span
+from spanrl.paper.oracles import Model, finite, span
 from spanrl.paper.system import System
 
 SOLVED = 1e-7
@@ -218,11 +217,6 @@ def check_S2(system: System, scale: Scale) -> Outcome:
     return ledger.outcome(needs=("instances where the bound binds",))
 
 
-def _last_policy(high: Vector, low: Vector, top: float) -> Vector:
-    """Play the minimal action outright wherever T_c truncates."""
-    return np.where(high > top, 1.0, 0.0)
-
-
 CLAIMS = (
     Claim(
         id="D1",
@@ -232,13 +226,6 @@ CLAIMS = (
         "on the start, the reference state or the method.",
         tolerance=f"{EXACT:g} on brackets of width 1e-9; policies on a grid of 1/7.",
         check=check_D1,
-        mutants={
-            "uses half of the span bound": mutants.slow(clip=mutants.clip_to_half),
-            "reads the gain at one state, without a certificate": mutants.slow(
-                bracket=mutants.bracket_at_first_state, patience=1e8
-            ),
-            "reports a gain that is 1e-6 too small": mutants.solve_reading(mutants.shifted_bounds(-1e-6)),
-        },
     ),
     Claim(
         id="S1",
@@ -249,16 +236,6 @@ CLAIMS = (
         "have a span above c. The γ term is not needed for any of it.",
         tolerance=f"{EXACT:g} absolute, g⁺ known to 1e-10.",
         check=check_S1,
-        mutants={
-            "the two weights of the mixture are swapped": mutants.slow(weight=mutants.weight_swapped),
-            "the minimal action outright in truncated states": mutants.slow(weight=_last_policy),
-            "stops at a bracket 20 times too wide": mutants.slow(patience=20.0),
-            "the minimum is computed as the maximum at v": mutants.slow(lowest=mutants.lowest_as_highest),
-            "N_c is taken to be T_c": mutants.policy_value_is_value,
-            "reports twice the bias": mutants.solve_reading(lambda found: replace(found, bias=2 * found.bias)),
-            "reports a gain that is 1e-6 too small": mutants.solve_reading(mutants.shifted_bounds(-1e-6)),
-            "does not cut": mutants.slow(clip=mutants.clip_nothing, limit=2000),
-        },
     ),
     Claim(
         id="S2",
@@ -267,10 +244,5 @@ CLAIMS = (
         statement="Where T_c is feasible at h⁺ and π⁺ is unichain, g⁺ = g*_c, and π⁺ attains it within the bound.",
         tolerance=f"{SOLVED:g}; policies on a grid of 1/40 (two states) or 1/12 (three).",
         check=check_S2,
-        mutants={
-            "greedy in truncated states": mutants.slow(weight=mutants.weight_greedy),
-            "uses half of the span bound": mutants.slow(clip=mutants.clip_to_half),
-            "cuts at mean + c/2": mutants.slow(clip=mutants.clip_at_mean),
-        },
     ),
 )

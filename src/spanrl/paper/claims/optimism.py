@@ -16,8 +16,7 @@ from spanrl.envs.env import Env
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.info import ProblemInfo
 from spanrl.models.mdp import MDP
-from spanrl.paper import mutants, oracles
-from spanrl.paper import mutants_learning as wrong
+from spanrl.paper import oracles
 from spanrl.paper import oracles_learning as paper
 from spanrl.paper.claims.base import EXACT, Claim, Ledger, Outcome, Scale
 from spanrl.paper.claims.confidence import random_env, setting
@@ -200,21 +199,5 @@ CLAIMS = (
         "is G_c v there.",
         tolerance=f"{EXACT:g} absolute; actions within {CLEAR:g} of each other are ties and excepted.",
         check=check_C2,
-        mutants={
-            "augmentation is off": wrong.radii(augments=False),
-            "perturbation is ignored": wrong.radii(perturbs=False),
-            "reports a bracket that is 1e-6 too small": wrong.planning(
-                mutants.solve_reading(mutants.shifted_bounds(-1e-6))
-            ),
-            "plans pessimistically": wrong.planning(mutants.solve_with(sense="pessimistic", on_fail="return")),
-            "uses half of the span bound": wrong.planning(wrong.half_the_bound),
-            "the two weights of the mixture are swapped": wrong.radii(play=wrong.swapped),
-            "greedy in truncated states": wrong.planning(mutants.solve_with(policy="greedy")),
-            "stops at a bracket 5 times too wide": wrong.planning(wrong.impatient(5.0)),
-            "goes on to a bracket half as wide": wrong.learners(accuracy=wrong.half_as_wide),
-            "ε_k has r_max for r_max − r_min": wrong.learners(accuracy=wrong.from_r_max),
-            "SCAL mixes where greedy actions are asked for": wrong.starting(wrong.always_mixing),
-            "agents forget α_r": wrong.starting(wrong.without_reward_scale),
-        },
     ),
 )

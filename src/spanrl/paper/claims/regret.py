@@ -14,7 +14,6 @@ from spanrl.agents.ucrl import UCRL
 from spanrl.agents.ucrl2 import UCRL2
 from spanrl.envs.env import Env
 from spanrl.models.mdp import MDP
-from spanrl.paper import mutants_learning as wrong
 from spanrl.paper import oracles_chains
 from spanrl.paper import oracles_learning as paper
 from spanrl.paper.claims.base import EXACT, Claim, Ledger, Outcome, Scale
@@ -250,13 +249,6 @@ CLAIMS = (
         "the bound exceeds g* T.)",
         tolerance=f"{RADII:g} relative for the formula; level {LEVEL:g} for the number of runs that exceed it, δ = {DELTA:g}.",
         check=check_R1,
-        mutants={
-            "log₂(T/SA) for log₂(8T/SA)": wrong.bounding(wrong.without_eight),
-            "√T is forgotten": wrong.bounding(wrong.without_root),
-            "SA for S²A": wrong.bounding(wrong.one_s_less),
-            "Γ for Γ − 1": wrong.support_not_less_one,
-            "plays the first action, whatever was planned": wrong.radii(play=wrong.first_action),
-        },
     ),
     Claim(
         id="R2",
@@ -265,10 +257,6 @@ CLAIMS = (
         statement="m ≤ SA log₂(8T/SA) for T ≥ SA; Σ ν_k/√max{1, N_k} ≤ (√2 + 1)√(SAT); Σ ν_k/max{1, N_k − 1} ≤ 6SA + 2SA ln T.",
         tolerance=f"{EXACT:g} absolute, at the end of every episode.",
         check=check_R2,
-        mutants={
-            "an episode at every second visit": wrong.radii(limit=wrong.every_visit),
-            "visits may grow a hundredfold": wrong.radii(limit=wrong.hundredfold),
-        },
     ),
     Claim(
         id="R6",
@@ -279,14 +267,5 @@ CLAIMS = (
         "the paper: its figure prints ≤, its proof uses <.",
         tolerance=f"exact; {RADII:g} for means and variances; {RECORDED:g} for recorded sums of rewards.",
         check=check_R6,
-        mutants={
-            "goes on while ν ≤ max{1, N}": wrong.radii(limit=wrong.one_more),
-            "stops one visit early": wrong.radii(limit=wrong.one_less),
-            "t_k one too small": wrong.radii(first_step=0),
-            "counts half of what it sees": wrong.half_counted,
-            "records half of the span": wrong.measured(wrong.half_the_span),
-            "records the regret as the pseudo-regret": wrong.measured(wrong.no_pseudo_regret),
-            "records one sweep an episode": wrong.measured(wrong.no_sweeps),
-        },
     ),
 )

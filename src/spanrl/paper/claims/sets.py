@@ -8,7 +8,7 @@ import numpy as np
 
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.checks import frozen
-from spanrl.paper import mutants, oracles, oracles_chains
+from spanrl.paper import oracles, oracles_chains
 from spanrl.paper.claims.base import EXACT, LP_TOL, Claim, Gaps, Ledger, Outcome, Scale
 from spanrl.paper.instances import generator, random_ball, random_box, random_member, random_set, random_vector
 from spanrl.paper.oracles import Vector, finite, span
@@ -239,9 +239,6 @@ def check_M3(system: System, scale: Scale) -> Outcome:
     return ledger.outcome()
 
 
-_TO_ZERO = mutants.augment_to(
-    lambda b: (np.minimum(np.maximum(b.r_min, 0.0), b.r_high) + np.zeros(b.n_pairs), b.r_high)
-)
 CLAIMS = (
     Claim(
         id="B1",
@@ -251,11 +248,6 @@ CLAIMS = (
         "at −v, negated.",
         tolerance=f"{LP_TOL:g} against the linear programme.",
         check=check_B1,
-        mutants={
-            "hands out mass from the worst state up": mutants.fills_worst_first,
-            "no optimism in the transitions": mutants.ignores_the_set,
-            "the minimum is computed as the maximum at v": mutants.minimum_as_maximum,
-        },
     ),
     Claim(
         id="B2",
@@ -265,12 +257,6 @@ CLAIMS = (
         "M in the set.",
         tolerance=f"{LP_TOL:g} against the linear programme for g̃*.",
         check=check_B2,
-        mutants={
-            "plans pessimistically": mutants.solve_with(sense="pessimistic", on_fail="return"),
-            "stops at a bracket 50 times too wide": mutants.slow(patience=50.0),
-            "reads the gain at one state": mutants.slow(bracket=mutants.bracket_at_first_state),
-            "the extended reward leaves its interval": mutants.solve_reading(mutants.extended_reward_beyond(0.01)),
-        },
     ),
     Claim(
         id="M1",
@@ -280,11 +266,6 @@ CLAIMS = (
         "and ball).",
         tolerance=f"{EXACT:g} absolute.",
         check=check_M1,
-        mutants={
-            "raises instead of lowering": mutants.augment_to(lambda b: (b.r_low, np.full_like(b.r_high, b.r_max))),
-            "does nothing": mutants.augment_to(lambda b: (b.r_low, b.r_high)),
-            "lowers to 0 instead of r_min": _TO_ZERO,
-        },
     ),
     Claim(
         id="M2",
@@ -294,12 +275,6 @@ CLAIMS = (
         "policy is unichain.",
         tolerance=f"{EXACT:g} absolute.",
         check=check_M2,
-        mutants={
-            "is not applied": mutants.perturb_by(lambda eta: 0.0),
-            "uses half of η": mutants.perturb_by(lambda eta: eta / 2),
-            "[η, 1] replaces the interval": mutants.perturb_replacing,
-            "uses twice η": mutants.perturb_by(lambda eta: min(1.0, 2 * eta)),
-        },
     ),
     Claim(
         id="M3",
@@ -308,10 +283,5 @@ CLAIMS = (
         statement="g⁺(0) − ηc ≤ g⁺(η) ≤ g⁺(0); two states of which nothing is known lose exactly ηc.",
         tolerance=f"{EXACT:g} absolute on the brackets.",
         check=check_M3,
-        mutants={
-            "[η, 1] replaces the interval": mutants.perturb_replacing,
-            "is not applied": mutants.perturb_by(lambda eta: 0.0),
-            "uses twice η": mutants.perturb_by(lambda eta: min(1.0, 2 * eta)),
-        },
     ),
 )

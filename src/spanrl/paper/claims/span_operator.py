@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from spanrl.models.mdp import MDP
-from spanrl.paper import mutants, oracles, oracles_chains
+from spanrl.paper import oracles, oracles_chains
 from spanrl.paper.claims.base import EXACT, Claim, Gaps, Ledger, Outcome, Scale
 from spanrl.paper.instances import generator, random_bound, random_box, random_mdp, random_model, random_vector
 from spanrl.paper.oracles import Model, Vector, finite, span
@@ -134,12 +134,6 @@ CLAIMS = (
         statement="T_c = Γ_c L; v ≥ u ⇒ T_c v ≥ T_c u, and min(v − u) ≤ T_c v − T_c u ≤ max(v − u).",
         tolerance=_EXACTLY,
         check=_on_models("O6", gaps_O6),
-        mutants={
-            "shrinks instead of cutting": mutants.slow(clip=mutants.clip_by_scaling),
-            "raises to max − c instead": mutants.slow(clip=mutants.clip_from_below),
-            "forgets the + c": mutants.slow(clip=mutants.clip_to_minimum),
-            "the damping leaks into the operator": mutants.lazy_operator,
-        },
     ),
     Claim(
         id="O7",
@@ -148,11 +142,6 @@ CLAIMS = (
         statement="T_c v ≤ Lv and sp(T_c v) ≤ c; if sp(v) ≤ c and v ≤ Lv then v ≤ T_c v.",
         tolerance=_EXACTLY,
         check=_on_models("O7", gaps_O7),
-        mutants={
-            "raises to max − c instead": mutants.slow(clip=mutants.clip_from_below),
-            "cuts at min v + c instead of min Lv + c": mutants.truncated_at_old_minimum,
-            "does not cut": mutants.slow(clip=mutants.clip_nothing),
-        },
     ),
     Claim(
         id="O8",
@@ -161,11 +150,6 @@ CLAIMS = (
         statement="T_c(v + λe) = T_c v + λe; sp(T_c u − T_c v) ≤ sp(u − v); ‖T_c u − T_c v‖_∞ ≤ ‖u − v‖_∞.",
         tolerance=_EXACTLY,
         check=_on_models("O8", gaps_O8),
-        mutants={
-            "cuts at c, not min + c": mutants.slow(clip=mutants.clip_at_c),
-            "discounts by 0.99": mutants.discounted_operator,
-            "forgets the + c": mutants.slow(clip=mutants.clip_to_minimum),
-        },
     ),
     Claim(
         id="O9",
@@ -175,9 +159,5 @@ CLAIMS = (
         "ergodic coefficient.",
         tolerance=f"{EXACT:g} absolute.",
         check=check_O9,
-        mutants={
-            "the damping leaks into the operator": mutants.lazy_operator,
-            "the γ term is left out of the paper's rule": mutants.solve_with(contraction=None),
-        },
     ),
 )

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spanrl.paper import mutants
 from spanrl.paper.claims.base import EXACT, LP_TOL, Claim, Gaps, Ledger, Outcome, Scale
 from spanrl.paper.instances import generator, random_bound, random_vector
 from spanrl.paper.oracles import Vector, projection_distance_lp, span, truncate
@@ -87,10 +86,6 @@ def check_O1(system: System, scale: Scale) -> Outcome:
     return ledger.outcome(needs=("vectors that Γ_c cuts",))
 
 
-def _replaced(clip: Callable[[Vector, float], Vector]) -> mutants.Mutant:
-    return lambda system: system.changed(clip_span=clip)
-
-
 _EXACTLY = f"{EXACT:g} absolute, on vectors of order 10."
 CLAIMS = (
     Claim(
@@ -100,12 +95,6 @@ CLAIMS = (
         statement="Γ_c v = min{v, min v + c} has span ≤ c and no vector of span ≤ c is nearer to v in span.",
         tolerance=f"{_EXACTLY} {LP_TOL:g} against the linear programme.",
         check=check_O1,
-        mutants={
-            "raises to max − c instead": _replaced(mutants.clip_from_below),
-            "shrinks instead of cutting": _replaced(mutants.clip_by_scaling),
-            "cuts at mean + c/2": _replaced(mutants.clip_at_mean),
-            "does not cut": _replaced(mutants.clip_nothing),
-        },
     ),
     Claim(
         id="O2",
@@ -114,10 +103,6 @@ CLAIMS = (
         statement="v ≥ u ⇒ Γ_c v ≥ Γ_c u.",
         tolerance=_EXACTLY,
         check=_two_vectors("O2", gaps_O2),
-        mutants={
-            "shrinks instead of cutting": _replaced(mutants.clip_by_scaling),
-            "forgets the + c": _replaced(mutants.clip_to_minimum),
-        },
     ),
     Claim(
         id="O3",
@@ -126,10 +111,6 @@ CLAIMS = (
         statement="min(v − u) ≤ Γ_c v(s) − Γ_c u(s) ≤ max(v − u) in every state.",
         tolerance=_EXACTLY,
         check=_two_vectors("O3", gaps_O3),
-        mutants={
-            "shrinks instead of cutting": _replaced(mutants.clip_by_scaling),
-            "cuts at c, not min + c": _replaced(mutants.clip_at_c),
-        },
     ),
     Claim(
         id="O4",
@@ -138,10 +119,6 @@ CLAIMS = (
         statement="sp(Γ_c v − Γ_c u) ≤ sp(v − u) and ‖Γ_c v − Γ_c u‖_∞ ≤ ‖v − u‖_∞.",
         tolerance=_EXACTLY,
         check=_two_vectors("O4", gaps_O4),
-        mutants={
-            "forgets the + c": _replaced(mutants.clip_to_minimum),
-            "cuts at c, not min + c": _replaced(mutants.clip_at_c),
-        },
     ),
     Claim(
         id="O5",
@@ -150,6 +127,5 @@ CLAIMS = (
         statement="Γ_c(v + λe) = Γ_c v + λe.",
         tolerance=_EXACTLY,
         check=_two_vectors("O5", gaps_O5),
-        mutants={"cuts at c, not min + c": _replaced(mutants.clip_at_c)},
     ),
 )

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from mutants_planning import Mutant
 
 from spanrl.confidence.estimate import read_only
 from spanrl.envs.env import Env, Outcome
 from spanrl.kernels.sampling import Sampler
 from spanrl.models.info import ProblemInfo
-from spanrl.paper.mutants import Mutant
 from spanrl.paper.system import System
 from spanrl.seeding import streams
 

@@ -1,4 +1,4 @@
-"""Honest mistakes: ways in which a formula of ours could be wrong. A checker must turn on those listed with it."""
+"""Honest mistakes in planning: ways in which a formula of ours could be wrong. ``mutants_of`` says which claims must turn on them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from slow_planning import Index, slow_system
 
 from spanrl.errors import ModelError
 from spanrl.models.bounded import BoundedMDP
@@ -17,7 +18,6 @@ from spanrl.models.policy import Policy
 from spanrl.models.solution import Evaluation, Solution
 from spanrl.paper import oracles_chains
 from spanrl.paper.oracles import Vector, finite
-from spanrl.paper.slow import Index, slow_system
 from spanrl.paper.system import System
 
 Mutant = Callable[[System], System]
@@ -26,6 +26,11 @@ Mutant = Callable[[System], System]
 def slow(**parts: Any) -> Mutant:
     """Return the mutant that plans with the slow planner and ``parts`` replaced."""
     return lambda system: slow_system(system, **parts)
+
+
+def clipping(clip: Callable[[Vector, float], Vector]) -> Mutant:
+    """Return the mutant whose ``clip_span``, and nothing else, is ``clip``."""
+    return lambda system: system.changed(clip_span=clip)
 
 
 def clip_from_below(v: Vector, c: float) -> Vector:
@@ -73,6 +78,11 @@ def weight_swapped(high: Vector, low: Vector, top: float) -> Vector:
 def weight_greedy(high: Vector, low: Vector, top: float) -> Vector:
     """Play the greedy action also in truncated states."""
     return np.zeros_like(high)
+
+
+def weight_minimal(high: Vector, low: Vector, top: float) -> Vector:
+    """Play the minimal action outright wherever T_c truncates."""
+    return np.where(high > top, 1.0, 0.0)
 
 
 def weight_greedy_if_infeasible(high: Vector, low: Vector, top: float) -> Vector:
@@ -185,6 +195,17 @@ def bias_without_gain(system: System) -> System:
     return system.changed(evaluate=evaluate)
 
 
+def shortest_hitting_time(system: System) -> System:
+    """Report the shortest of the hitting times instead of the longest as the diameter."""
+
+    def analyse(mdp: MDP, **options: Any) -> Any:
+        times = np.array([oracles_chains.hitting_times(finite(mdp), t) for t in range(mdp.n_states)])
+        off = times[~np.eye(mdp.n_states, dtype=bool)]
+        return replace(system.analyse(mdp, **options), diameter=float(off.min()) if off.size else 0.0)
+
+    return system.changed(analyse=analyse)
+
+
 def fills_worst_first(system: System) -> System:
     """Hand out the mass of a box or ball from the worst state up: the inner maximum becomes the minimum."""
 
@@ -249,6 +270,9 @@ def augment_to(end: Callable[[BoundedMDP], tuple[Vector, Vector]]) -> Mutant:
         return replace(bounded, r_low=frozen(low, np.float64), r_high=frozen(high, np.float64))
 
     return lambda system: system.changed(augment=augment)
+
+
+lowers_to_zero = augment_to(lambda b: (np.minimum(np.maximum(b.r_min, 0.0), b.r_high) + np.zeros(b.n_pairs), b.r_high))
 
 
 def perturb_replacing(system: System) -> System:

@@ -8,6 +8,8 @@ from math import log, sqrt
 from typing import Any
 
 import numpy as np
+from mutants_planning import Mutant
+from slow_learning import Radius, bernstein_with, cut, slow_learners
 
 from spanrl.agents.learner import Learner
 from spanrl.agents.planner import Plan
@@ -17,11 +19,7 @@ from spanrl.learning.run import Run
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Batch
 from spanrl.models.info import ProblemInfo
-from spanrl.paper.mutants import Mutant
-from spanrl.paper.slow_learning import Radius, bernstein_with, cut, log_with, slow_learners
 from spanrl.paper.system import System
-
-__all__ = ["bernstein_with", "log_with"]
 
 
 def radii(**parts: Any) -> Mutant:

@@ -1,6 +1,6 @@
 """A learner in plain Python with replaceable parts: the same sets, plans and episodes as the fast one, one line a formula.
 
-As :mod:`spanrl.paper.slow` is for planning: unbroken it must pass every claim; with one part replaced it is a mutant in which the mistake
+As :mod:`slow_planning` is for planning: unbroken it must pass every claim; with one part replaced it is a mutant in which the mistake
 reaches the confidence set, the plan and the play alike.
 """
 
