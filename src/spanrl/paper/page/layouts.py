@@ -1,14 +1,17 @@
 """Where the circles and dots of a drawn MDP stand, and how its arrows leave and arrive.
 
 A point is a complex number: the real part goes right, the imaginary part down, as on a screen. Angles are in degrees,
-0 to the right, 90 upwards. The examples of the paper have a hand-made arrangement each; others stand on a circle.
+0 to the right, 90 upwards. The examples of the paper are arranged by hand (``layouts.toml``); others stand on a circle.
 """
 
 from __future__ import annotations
 
 import cmath
+import tomllib
+from functools import cache
+from importlib.resources import files
 from math import degrees, radians
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spanrl.envs.env import Env
 from spanrl.errors import OptionError
@@ -31,57 +34,28 @@ class Layout(NamedTuple):
     arrows: dict[tuple[int, int, int], tuple[float, float]]
 
 
-_TWO_STATES = Layout(
-    states=(0, 230),
-    dots={(0, 0): 78 - 48j, (0, 1): -18 + 72j, (1, 0): 152 + 48j, (1, 1): 248 - 72j},
-    arrows={(0, 0, 1): (12, 142), (0, 1, 0): (185, 205), (1, 0, 0): (192, 322), (1, 1, 1): (5, 25)},
-)
+@cache
+def _layouts() -> dict[str, Layout]:
+    """Read the arrangements made by hand."""
+    tables = tomllib.loads(files("spanrl.paper.page").joinpath("layouts.toml").read_text(encoding="utf-8"))
+    return {name: _made(tables[table.get("like", name)]) for name, table in tables.items()}
 
-_LAYOUTS = {
-    "two-state": _TWO_STATES,
-    "counterexample-nonfeasible": _TWO_STATES,
-    "three-state": Layout(
-        states=(0, 172, 344),
-        dots={(0, 0): 46 - 62j, (1, 0): 86, (2, 0): 298 + 62j, (2, 1): 350 - 76j},
+
+def _made(table: dict[str, Any]) -> Layout:
+    return Layout(
+        states=tuple(complex(*point) for point in table["states"]),
+        dots={(dot["state"], dot["action"]): complex(*dot["at"]) for dot in table["dots"]},
         arrows={
-            (0, 0, 1): (8, 112),
-            (0, 0, 2): (40, 142),
-            (1, 0, 0): (180, 0),
-            (2, 0, 1): (188, 292),
-            (2, 0, 0): (220, 322),
-            (2, 1, 2): (5, 30),
+            (arrow["state"], arrow["action"], arrow["next"]): (arrow["leaves"], arrow["arrives"])
+            for arrow in table["arrows"]
         },
-    ),
-    "counterexample-fixed-point": Layout(
-        states=(0, 140j, 220 + 140j),
-        dots={(0, 0): 66j, (1, 0): 90 + 86j, (1, 1): 90 + 194j, (1, 2): 96 + 140j, (2, 0): 238 + 66j},
-        arrows={
-            (0, 0, 1): (270, 90),
-            (1, 0, 2): (10, 142),
-            (1, 1, 2): (-10, 218),
-            (1, 2, 2): (0, 180),
-            (2, 0, 2): (5, 30),
-        },
-    ),
-    "counterexample-cycle": Layout(
-        states=(0, 250, 125 + 165j),
-        dots={(0, 0): 72 - 52j, (0, 1): 92 + 32j, (1, 0): 222 + 100j, (2, 0): 28 + 100j},
-        arrows={
-            (0, 0, 0): (125, 100),
-            (0, 0, 1): (5, 142),
-            (0, 1, 0): (262, 292),
-            (0, 1, 1): (15, 196),
-            (1, 0, 2): (242, 20),
-            (2, 0, 0): (118, 276),
-        },
-    ),
-}
+    )
 
 
 def layout(env: Env) -> Layout:
     """Return the arrangement of an environment: its own by its name, else the states on a circle (at most six)."""
     mdp = env.mdp
-    made = _LAYOUTS.get(env.info.id.partition("[")[0])
+    made = _layouts().get(env.info.id.partition("[")[0])
     if made is not None and _fits(made, mdp):
         return made
     if mdp.n_states > MOST_STATES:
