@@ -1,10 +1,10 @@
-"""The section beyond the paper: its slips, the regret beside the bound, a c that may be wrong, and what planning costs."""
+"""What goes beyond the paper: its slips, the regret beside the bound, a c that may be wrong, and what planning costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from html import escape
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,14 @@ from spanrl.paper.experiments import experiments_at
 from spanrl.paper.page.contents import BEYOND
 from spanrl.paper.page.experiments import AGENT_HEADERS, agent_row, reference
 from spanrl.paper.page.findings import Cost, Final, costs, finals
-from spanrl.paper.page.notation import formula, large, number, power
-from spanrl.paper.page.parts import Figures, cards, empty, guarded, numbers_table, table
+from spanrl.paper.page.notation import large, number, power
+from spanrl.paper.page.parts import ALL, Drawn, Figures, Missing, figures, guarded, numbers_table
 from spanrl.paper.page.places import PLACES, SWEPT, sweep_of
 from spanrl.paper.page.sentences import joined
 from spanrl.paper.slips import Slip
 from spanrl.planning.analyse import analyse
-from spanrl.report.text import LEVEL, UNKNOWN, plural
+from spanrl.report.table import Cell, Table
+from spanrl.report.text import LEVEL, UNKNOWN
 
 if TYPE_CHECKING:
     from spanrl.paper.reproduce import Reproduction
@@ -41,76 +42,58 @@ SLIPS_INTRO = "Small mistakes and gaps of the text, each with numbers that show 
 NO_SLIPS = "The slips of the text were not measured."
 NO_BACKUPS = "The backups of EVI and ScOpt on the same sets were not counted."
 
-_ALL = "Run <code>spanrl reproduce</code> without <code>--only</code> in the same folder to fill it."
 _BACKUPS = ": backups of EVI, of ScOpt"
 
 
-def beyond_section(found: Reproduction, drawn: Figures) -> str:
-    """Return all that the paper does not have."""
-    parts: dict[str, Callable[[], str]] = {
-        "slips": partial(_slips, found.slips),
-        "bound": lambda: cards(drawn, "bound") or empty("The three-state experiment is not complete here.", _ALL),
-        "sweep": partial(_sweeps, found, drawn),
-        "planning": partial(_planning, found, drawn),
-    }
-    inner = "\n".join(
-        f'<section aria-labelledby="{key}">\n<h3 id="{key}">{BEYOND[key]}</h3>\n{guarded(BEYOND[key], part)}\n</section>'
-        for key, part in parts.items()
+@dataclass(frozen=True)
+class Sweep:
+    """What a wrong c does on a domain."""
+
+    place: str
+    figures: Sequence[Drawn | Missing]
+    sentence: str
+    table: Table
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """All that the paper does not have."""
+
+    slips: Sequence[tuple[Slip, Table]]
+    bound: Sequence[Drawn | Missing]
+    sweeps: Sequence[Sweep | Missing]
+    planning: Sequence[Drawn | Missing]
+    costs: Sequence[Table | Missing]
+
+
+def beyond(found: Reproduction, drawn: Figures) -> Beyond:
+    """Gather it; parts that cannot be made say so."""
+    backups = found.claims.get("R5", {})
+    return Beyond(
+        slips=[(slip, _slip_numbers(slip)) for slip in found.slips],
+        bound=figures(drawn, "bound") or [Missing("The three-state experiment is not complete here.", ALL)],
+        sweeps=[guarded(PLACES[name], partial(_sweep, name, found, drawn)) for name in SWEPT],
+        planning=figures(drawn, "planning"),
+        costs=[
+            guarded(BEYOND["planning"], partial(_cost_table, found.experiments)),
+            guarded(BEYOND["planning"], partial(_backup_table, backups)),
+        ],
     )
-    return f'<section aria-labelledby="beyond">\n<h2 id="beyond">Beyond the paper</h2>\n{inner}\n</section>'
 
 
-def _slips(slips: Sequence[Slip]) -> str:
-    if not slips:
-        return empty(NO_SLIPS, _ALL)
-    shown = sum(slip.shown for slip in slips)
-    intro = f"<p>{SLIPS_INTRO} {shown} of {len(slips)} are shown by the numbers below.</p>\n"
-    return intro + "\n".join(map(_slip, slips))
+def _slip_numbers(slip: Slip) -> Table:
+    return numbers_table(slip.numbers, f"Numbers that show it: {slip.title}.", "untitled")
 
 
-def _slip(slip: Slip) -> str:
-    key = f"slip-{escape(slip.id)}"
-    badge = ("neutral", "shown") if slip.shown else ("surprise", "not shown by these numbers")
-    return (
-        f'<article class="claim slip" aria-labelledby="{key}"><h4 id="{key}" class="claim-title"><a class="self" href="#{key}">'
-        f"{formula(slip.title)}</a></h4>\n"
-        f'<p class="claim-facts"><span class="badge {badge[0]}">{badge[1]}</span> <span class="place">{formula(slip.place)}</span></p>\n'
-        f'<dl class="versus"><div><dt>Printed</dt><dd>{formula(slip.printed)}</dd></div>'
-        f"<div><dt>Right</dt><dd>{formula(slip.found)}</dd></div></dl>\n"
-        f'<details class="numbers" open><summary>{plural(len(slip.numbers), "number")}</summary>\n'
-        f"{numbers_table(slip.numbers, f'Numbers that show it: {slip.title}.', 'untitled')}</details></article>"
-    )
-
-
-def _sweeps(found: Reproduction, drawn: Figures) -> str:
-    intro = "<p>The paper leaves open what happens when c is wrong: below sp(h*), or far above it.</p>\n"
-    return intro + "\n".join(_sweep(name, found, drawn) for name in SWEPT)
-
-
-def _sweep(name: str, found: Reproduction, drawn: Figures) -> str:
-    if reason := no_sweep(name, found):
-        return empty(reason, _ALL if _is_in_scale(name, found) else "")
+def _sweep(name: str, found: Reproduction, drawn: Figures) -> Sweep | Missing:
+    if not {name, sweep_of(name)} <= found.experiments.keys():
+        if sweep_of(name) in experiments_at(SCALES[found.scale]):
+            return Missing(f"{PLACES[name]}: the sweep over c is not complete here.", ALL)
+        return Missing(f"{PLACES[name]}: a sweep over c is not part of the scale {found.scale}.")
     rows = sweep_rows(name, found.experiments)
     caption = f"{PLACES[name]}: SCAL by its bound, and UCRL; [{LEVEL}] intervals, comparisons paired on common seeds."
-    inner = table(SWEEP_HEADERS, map(sweep_row, rows), caption)
-    return (
-        f"{cards(drawn, f'sweep-{name}')}\n<p>{escape(sweep_sentence(name, rows))}</p>\n"
-        f'<details class="numbers"><summary>{PLACES[name]}: {plural(len(rows), "agent")} as a table</summary>\n{inner}</details>'
-    )
-
-
-def no_sweep(name: str, found: Reproduction) -> str:
-    """Say why a sweep cannot be shown; nothing where it can."""
-    if {name, sweep_of(name)} <= found.experiments.keys():
-        return ""
-    if _is_in_scale(name, found):
-        return f"{PLACES[name]}: the sweep over c is not complete here."
-    return f"{PLACES[name]}: a sweep over c is not part of the scale {found.scale}."
-
-
-def _is_in_scale(name: str, found: Reproduction) -> bool:
-    """Tell whether the sweep beside an experiment belongs to the scale."""
-    return sweep_of(name) in experiments_at(SCALES[found.scale])
+    table = Table(SWEEP_HEADERS, [_sweep_row(row) for row in rows], caption)
+    return Sweep(PLACES[name], figures(drawn, f"sweep-{name}"), sweep_sentence(name, rows), table)
 
 
 def sweep_rows(name: str, experiments: Mapping[str, Experiment]) -> list[Final]:
@@ -119,8 +102,7 @@ def sweep_rows(name: str, experiments: Mapping[str, Experiment]) -> list[Final]:
     return finals(agents, reference(agents))
 
 
-def sweep_row(row: Final) -> list[str]:
-    """Return the cells of an agent of a sweep."""
+def _sweep_row(row: Final) -> list[str | Cell]:
     first, *cells = agent_row(row)
     return [first, power(row.t), *cells]
 
@@ -191,35 +173,28 @@ def _bounds(rows: Sequence[Final]) -> str:
     return f"c = {joined([f'{row.span_bound:g}' for row in rows])}"
 
 
-def _planning(found: Reproduction, drawn: Figures) -> str:
-    rows = cost_rows(found.experiments)
-    out = [cards(drawn, "planning")]
+def _cost_table(experiments: Mapping[str, Experiment]) -> Table | Missing:
+    """Return what planning cost every agent of the experiments that compare SCAL and UCRL."""
+    rows = [_cost_row(cost) for cost in costs({name: experiments[name] for name in PLACES if name in experiments})]
     caption = (
         "What planning costs: UCRL plans by extended value iteration, SCAL by ScOpt, both from the last episode’s bias."
     )
-    out.append(
-        table(COST_HEADERS, rows, caption, "finals costs") if rows else empty("No experiment is complete here.", _ALL)
+    return (
+        Table(COST_HEADERS, rows, caption, "finals costs") if rows else Missing("No experiment is complete here.", ALL)
     )
-    backups = [[escape(where), *cells] for where, *cells in backup_rows(found.claims.get("R5", {}))]
-    if backups:
-        told = "The same sets solved by both from 0 to the same accuracy, by backups of pairs: claim R5."
-        out.append(table(BACKUP_HEADERS, backups, told, "finals narrow"))
-    else:
-        remedy = "Run <code>spanrl reproduce --only R5</code> with the same scale and folder to fill it."
-        out.append(empty(NO_BACKUPS, remedy))
-    return "\n".join(out)
-
-
-def cost_rows(experiments: Mapping[str, Experiment]) -> list[list[str]]:
-    """Return the cells of every agent of the experiments that compare SCAL and UCRL."""
-    return [_cost_row(cost) for cost in costs({name: experiments[name] for name in PLACES if name in experiments})]
 
 
 def _cost_row(cost: Cost) -> list[str]:
     share = UNKNOWN if isnan(cost.share) else f"{100 * cost.share:.1f}\u00a0%"
     return [
-        escape(cost.name), PLACES[cost.experiment], number(cost.episodes), number(cost.sweeps), number(cost.microseconds), share,
+        cost.name, PLACES[cost.experiment], number(cost.episodes), number(cost.sweeps), number(cost.microseconds), share,
     ]  # fmt: skip
+
+
+def _backup_table(entry: Mapping[str, Any]) -> Table | Missing:
+    rows = list(backup_rows(entry))
+    caption = "The same sets solved by both from 0 to the same accuracy, by backups of pairs: claim R5."
+    return Table(BACKUP_HEADERS, rows, caption, "finals narrow") if rows else Missing(NO_BACKUPS, "R5")
 
 
 def backup_rows(entry: Mapping[str, Any]) -> Iterator[list[str]]:

@@ -1,14 +1,11 @@
-"""The groups that claims are shown in, and the table of contents with a mark for every verdict."""
+"""The groups that claims are shown in, and their order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 from spanrl.paper.claims import experiments
-from spanrl.paper.page.notation import plain
-from spanrl.paper.page.parts import MARKS, small_mark
 
 GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "evaluation": ("Evaluation and the problem", ("E0", "E1", "L2", "L3", "P1", "L5")),
@@ -56,44 +53,3 @@ def ordered(claims: Mapping[str, Any]) -> list[str]:
         *(name for name in EXPERIMENTS if name in claims),
         *(name for _, ids in grouped(claims).values() for name in ids),
     ]
-
-
-def wide_contents(claims: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the table of contents that stands beside the page on wide screens."""
-    return f'<nav class="toc toc-wide" aria-label="Contents">\n<p class="toc-title">Contents</p>\n{_contents(claims)}</nav>'
-
-
-def narrow_contents(claims: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the same, folded, for narrow screens; a style sheet alone cannot fold what is open."""
-    return f'<nav class="toc toc-narrow" aria-label="Contents"><details><summary>Contents</summary>\n{_contents(claims)}</details></nav>'
-
-
-def _contents(claims: Mapping[str, Mapping[str, Any]]) -> str:
-    graphs = _part("domains", "The MDPs", "")
-    tried = _part("experiments", "Experiments", _claims(claims, [name for name in EXPERIMENTS if name in claims]))
-    groups = "".join(_part(key, title, _claims(claims, ids)) for key, (title, ids) in grouped(claims).items())
-    beyond = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title in BEYOND.items())
-    rest = _part("beyond", "Beyond the paper", f'<ul class="toc-list">{beyond}</ul>') + _part(
-        "making", "How it was made", ""
-    )
-    return f'<ul class="toc-parts">{graphs}{tried}{groups}{rest}</ul>\n{_legend()}'
-
-
-def _part(key: str, title: str, inner: str) -> str:
-    return f'<li><a class="toc-part" href="#{key}">{escape(title)}</a>{inner}</li>\n'
-
-
-def _claims(claims: Mapping[str, Mapping[str, Any]], ids: list[str]) -> str:
-    items = "".join(_claim(name, claims[name]) for name in ids)
-    return f'<ul class="toc-claims">{items}</ul>'
-
-
-def _claim(name: str, entry: Mapping[str, Any]) -> str:
-    key, title = escape(name), escape(plain(entry["title"]))
-    return f'<li><a href="#claim-{key}" title="{title}">{small_mark(entry)}{key}</a></li>'
-
-
-def _legend() -> str:
-    words = {"holds": "holds", "fails": "fails", "vacuous": "vacuous", "not-run": "not run"}
-    signs = " · ".join(f"{MARKS[key]} {word}" for key, word in words.items())
-    return f'<p class="toc-legend">{signs}; with ! it is not what is expected.</p>'

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from html import escape
 from typing import NamedTuple
 
 from spanrl.envs.registry import make
 from spanrl.models.solution import Analysis
 from spanrl.paper.page.graphs import mdp_graph
 from spanrl.paper.page.knight import knight_figure
-from spanrl.paper.page.notation import formula, number, plain
-from spanrl.paper.page.parts import guarded
+from spanrl.paper.page.notation import number, plain
+from spanrl.paper.page.parts import guarded, part
 from spanrl.paper.page.wording import value
 from spanrl.planning.analyse import analyse
+from spanrl.report.templates import Markup
 from spanrl.report.text import UNKNOWN
 
 
@@ -77,45 +78,46 @@ DOMAINS = (
     ),
 )
 
+KNIGHT = Domain(
+    "knight-quest",
+    "Knight Quest",
+    "A knight collects gold, buys a key and frees a princess, while a dragon roams about her castle:",
+    ("G4",),
+)
 
-def domains_section() -> str:
+
+class ShownDomain(NamedTuple):
+    """What is shown of an MDP: its graph and its constants; the graph of Knight Quest is its board."""
+
+    domain: Domain
+    graph: Markup
+    constants: Mapping[str, str]
+
+
+def domains_section() -> Markup:
     """Return the graphs with a sentence and the constants of each, then Knight Quest."""
-    graphs = "\n".join(guarded(domain.title, partial(_graph, domain)) for domain in DOMAINS)
-    return (
-        '<section aria-labelledby="domains">\n<h2 id="domains">The MDPs</h2>\n'
-        "<p>Circles are states, dots are actions with what they pay; arrows lead to where an action may end, with the probability where it "
-        "is not 1. What an optimal policy plays is drawn thicker and in colour.</p>\n"
-        f'<div class="graphs">\n{graphs}\n</div>\n<h3 id="knight-quest">Knight Quest</h3>\n'
-        f"{guarded('Knight Quest', _knight)}\n</section>"
-    )
+    graphs = [guarded(domain.title, partial(_shown, domain)) for domain in DOMAINS]
+    return part("domains", graphs=graphs, knight=guarded("Knight Quest", _knight))
 
 
-def _graph(domain: Domain) -> str:
+def _shown(domain: Domain) -> ShownDomain:
     env = make(domain.env)
     facts = analyse(env.mdp)
-    links = ", ".join(f'<a href="#claim-{claim}">{claim}</a>' for claim in domain.claims)
-    return (
-        f'<figure class="graph">{mdp_graph(env, caption=plain(domain.title), policy=facts.policy)}\n'
-        f"<figcaption><h3>{formula(domain.title)}</h3>\n"
-        f"<p>{formula(domain.sentence)}</p>\n{_constants(facts)}\n"
-        f'<p class="id"><code>{escape(domain.env)}</code> · in {links}</p></figcaption></figure>'
-    )
+    graph = Markup(mdp_graph(env, caption=plain(domain.title), policy=facts.policy))
+    return ShownDomain(domain, graph, _constants(facts))
 
 
-def _knight() -> str:
-    facts = analyse(make("knight-quest").mdp)
-    return (
-        "<p>A knight collects gold, buys a key and frees a princess, while a dragon roams about her castle: "
-        f"{facts.n_states} states, {facts.n_actions} actions, at most {facts.max_support} successors of a pair.</p>\n"
-        f'{_constants(facts)}\n<p class="id"><code>knight-quest</code> · in <a href="#claim-G4">G4</a></p>\n{knight_figure()}'
-    )
+def _knight() -> ShownDomain:
+    facts = analyse(make(KNIGHT.env).mdp)
+    size = f"{facts.n_states} states, {facts.n_actions} actions, at most {facts.max_support} successors of a pair."
+    domain = KNIGHT._replace(sentence=f"{KNIGHT.sentence} {size}")
+    return ShownDomain(domain, knight_figure(), _constants(facts))
 
 
-def _constants(facts: Analysis) -> str:
-    shown = {
+def _constants(facts: Analysis) -> dict[str, str]:
+    return {
         "gain g*": UNKNOWN if facts.gain is None else value(facts.gain),
         "span sp(h*)": UNKNOWN if facts.span is None else value(facts.span),
         "diameter D": UNKNOWN if facts.diameter is None else number(round(facts.diameter, 6)),
+        "class": facts.classification,
     }
-    items = "".join(f"<div><dt>{escape(key)}</dt><dd>{escape(text)}</dd></div>" for key, text in shown.items())
-    return f'<dl class="constants">{items}<div><dt>class</dt><dd>{escape(facts.classification)}</dd></div></dl>'

@@ -1,24 +1,28 @@
-"""The section of the four experiments: verdict, figures, and tables of what each agent did."""
+"""The four experiments as the pages show them: verdict, figures, and tables of what each agent did."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from html import escape
 from math import isinf, isnan
-from typing import Any
+from typing import TYPE_CHECKING
 
 from spanrl.paper.claims import comparing
 from spanrl.paper.claims.comparing import diameter_of
 from spanrl.paper.curves import Curves, Experiment
-from spanrl.paper.page.claims import claim_body, claim_head
+from spanrl.paper.page.claims import ShownClaim
 from spanrl.paper.page.contents import EXPERIMENTS, shown_with
 from spanrl.paper.page.findings import ABOVE, BELOW, Final, OverTime, finals, over_time
 from spanrl.paper.page.notation import estimate, number, power
-from spanrl.paper.page.parts import Figures, cards, empty, guarded, table
+from spanrl.paper.page.parts import Drawn, Figures, Missing, figures, guarded
 from spanrl.paper.page.sentences import sentences
 from spanrl.report.standings import p_text
+from spanrl.report.table import NO_SIGN, Cell, Sign, Table
 from spanrl.report.text import LEVEL, UNKNOWN, runs_per_agent
+
+if TYPE_CHECKING:
+    from spanrl.paper.reproduce import Reproduction
 
 FIGURES = {
     "G1": ("diameter",),
@@ -30,7 +34,11 @@ FIGURES = {
 MANY = 10
 """Regrets that are so many times that of UCRL are not told in per cent."""
 
-SIGNS = {BELOW: "▼", ABOVE: "▲", "": ""}
+SIGNS = {
+    BELOW: Sign(BELOW, "▼", f"significantly {BELOW} UCRL"),
+    ABOVE: Sign(ABOVE, "▲", f"significantly {ABOVE} UCRL"),
+    "": NO_SIGN,
+}
 
 NOTE = (
     "p is that of the paired t-test against UCRL, corrected by Holm’s method: * below 0.05, ** below 0.01, *** below 0.001. The slope is "
@@ -61,76 +69,73 @@ DIAMETER_HEADERS = (
 )
 
 
-def experiments_section(
-    claims: Mapping[str, Mapping[str, Any]], experiments: Mapping[str, Experiment], drawn: Figures
-) -> str:
+@dataclass(frozen=True)
+class ExperimentTables:
+    """The final values of an experiment, the comparison over time, and what it says; G1 has the first alone."""
+
+    finals: Table
+    over_time: Table | None = None
+    said: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ShownExperiment:
+    """A claim about an experiment, and what stands with it; ``tables_with`` is the claim that has the tables."""
+
+    claim: ShownClaim
+    figures: Sequence[Drawn | Missing]
+    tables: ExperimentTables | Missing
+    tables_with: str
+
+
+def shown_experiments(found: Reproduction, drawn: Figures) -> list[ShownExperiment]:
     """Return the experiments of the paper, each whether it was run or not."""
-    inner = "\n".join(
-        _experiment(name, claims[name], experiments.get(EXPERIMENTS[name]), drawn)
-        for name in EXPERIMENTS
-        if name in claims
-    )
-    return (
-        '<section aria-labelledby="experiments">\n<h2 id="experiments">The experiments</h2>\n'
-        "<p>Regret at t is t g* less the rewards received; pseudo-regret counts the mean rewards of what was played instead: the same mean "
-        f"with far less noise, and what all tests here use. Bands and brackets are {LEVEL} t intervals of the mean.</p>\n"
-        f"{inner}\n</section>"
-    )
-
-
-def _experiment(name: str, entry: Mapping[str, Any], found: Experiment | None, drawn: Figures) -> str:
-    remedy = f"Run <code>spanrl reproduce --only {escape(name)}</code> with the same scale and folder to fill it."
-    shown, first = cards(drawn, *FIGURES.get(name, ())), shown_with(name)
-    if first != name:
-        middle = f'<p>Its figures and tables stand with <a href="#claim-{first}">{first}</a>.</p>'
-    elif found is None:
-        middle = empty("This experiment is not complete here, so there are no tables of it.", remedy)
-    elif name == "G1":
-        middle = guarded("The table", partial(diameter_table, found))
-    else:
-        middle = guarded("The tables", partial(agent_tables, found))
-    return (
-        f'<article class="experiment" aria-labelledby="claim-{name}">\n{claim_head(name, entry, level=3)}\n'
-        f"{claim_body(name, entry)}\n{shown}\n{middle}\n</article>"
-    )
-
-
-def diameter_table(found: Experiment) -> str:
-    """Return the table of the regret of UCRL by diameter."""
-    groups = sorted(found.groups, key=lambda group: diameter_of(group.env))
-    rows = [diameter_row(row) for row in finals(groups)]
-    return table(
-        DIAMETER_HEADERS, rows, f"UCRL at T = {power(found.horizon)} on three states by diameter, {_runs(groups)}."
-    )
-
-
-def diameter_row(row: Final) -> list[str]:
-    """Return the cells of a diameter."""
-    D = diameter_of(row.env)
-    per = number(row.pseudo_regret.value / D)
     return [
-        number(D),
-        f"{row.n:,}",
-        estimate(row.regret),
-        estimate(row.pseudo_regret),
-        per,
-        number(round(row.slope, 3)),
+        ShownExperiment(
+            claim=ShownClaim(name, found.claims[name]),
+            figures=figures(drawn, *FIGURES.get(name, ())),
+            tables=_tables(name, found.experiments.get(experiment)),
+            tables_with=shown_with(name),
+        )
+        for name, experiment in EXPERIMENTS.items()
+        if name in found.claims
     ]
 
 
-def agent_tables(found: Experiment) -> str:
+def _tables(name: str, found: Experiment | None) -> ExperimentTables | Missing:
+    if found is None:
+        return Missing("This experiment is not complete here, so there are no tables of it.", name)
+    return guarded("The tables", partial(_diameter_table if name == "G1" else _agent_tables, found))
+
+
+def _diameter_table(found: Experiment) -> ExperimentTables:
+    """Return the table of the regret of UCRL by diameter."""
+    groups = sorted(found.groups, key=lambda group: diameter_of(group.env))
+    rows = [_diameter_row(row) for row in finals(groups)]
+    caption = f"UCRL at T = {power(found.horizon)} on three states by diameter, {_runs(groups)}."
+    return ExperimentTables(Table(DIAMETER_HEADERS, rows, caption))
+
+
+def _diameter_row(row: Final) -> list[str | Cell]:
+    D = diameter_of(row.env)
+    per = number(row.pseudo_regret.value / D)
+    return [
+        number(D), f"{row.n:,}", estimate(row.regret), estimate(row.pseudo_regret), per, number(round(row.slope, 3)),
+    ]  # fmt: skip
+
+
+def _agent_tables(found: Experiment) -> ExperimentTables:
     """Return the final table, the table over time, and what it says."""
     agents = found.agents()
     rows = [agent_row(row) for row in finals(agents, reference(agents))]
     caption = (
         f"At T = {power(found.horizon)}, {_runs(agents)}. Comparisons are of pseudo-regrets, paired on common seeds."
     )
-    out = table(AGENT_HEADERS, rows, caption)
+    table = Table(AGENT_HEADERS, rows, caption)
     if reference(agents) is None or len(agents) == 1:
-        return out
+        return ExperimentTables(table)
     told = over_time(agents)
-    said = "\n".join(f"<p>{escape(one)}</p>" for one in sentences(found.name, told))
-    return f'{out}\n<p class="note">{NOTE}</p>\n{_time_table(told)}\n{said}'
+    return ExperimentTables(table, _time_table(told), sentences(found.name, told))
 
 
 def reference(agents: Sequence[Curves]) -> Curves | None:
@@ -138,12 +143,12 @@ def reference(agents: Sequence[Curves]) -> Curves | None:
     return agents[0] if agents and isinf(agents[0].span_bound) else None
 
 
-def agent_row(row: Final) -> list[str]:
+def agent_row(row: Final) -> list[str | Cell]:
     """Return the cells of an agent."""
     is_ucrl = isinf(row.span_bound)
-    compared = ["", "", ""] if is_ucrl else [relative(row.ratio), estimate(row.difference), escape(p_text(row.p_value))]
+    compared = ("", "", "") if is_ucrl else (relative(row.ratio), estimate(row.difference), p_text(row.p_value))
     return [
-        escape(row.name), f"{row.n:,}", estimate(row.regret), estimate(row.pseudo_regret), *compared, number(round(row.slope, 3)),
+        row.name, f"{row.n:,}", estimate(row.regret), estimate(row.pseudo_regret), *compared, number(round(row.slope, 3)),
     ]  # fmt: skip
 
 
@@ -158,19 +163,12 @@ def relative(ratio: float) -> str:
     return f"{100 * ratio:.1f}\u00a0%" if ratio < MANY else f"{number(ratio)} times"
 
 
-def _time_table(told: OverTime) -> str:
-    rows = [
-        [escape(name), *(_marked(mean, mark) for mean, mark in zip(means, marks, strict=True))]
+def _time_table(told: OverTime) -> Table:
+    rows: list[list[str | Cell]] = [
+        [name, *(Cell(number(mean), sign=SIGNS[mark]) for mean, mark in zip(means, marks, strict=True))]
         for name, means, marks in zip(told.names, told.means, told.marks, strict=True)
     ]
-    return table(["Agent", *(f"t = {power(t)}" for t in told.times)], rows, TIME_CAPTION)
-
-
-def _marked(mean: float, mark: str) -> str:
-    sign = (
-        f' <span class="{mark}" role="img" aria-label="significantly {mark} UCRL">{SIGNS[mark]}</span>' if mark else ""
-    )
-    return number(mean) + (sign or '<span class="no-sign"></span>')
+    return Table(["Agent", *(f"t = {power(t)}" for t in told.times)], rows, TIME_CAPTION)
 
 
 def _runs(groups: Iterable[Curves]) -> str:

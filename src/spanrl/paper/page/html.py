@@ -6,24 +6,20 @@ A part that cannot be made, because a formula is broken on purpose or a file is 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from html import escape
-from importlib import resources
-from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spanrl import __version__
-from spanrl.paper.page.beyond import beyond_section
-from spanrl.paper.page.claims import claims_section
-from spanrl.paper.page.contents import narrow_contents, wide_contents
+from spanrl.paper.page.beyond import NO_SLIPS, SLIPS_INTRO, beyond
+from spanrl.paper.page.claims import MARKS, ShownClaim
+from spanrl.paper.page.contents import BEYOND, grouped
 from spanrl.paper.page.domains import domains_section
-from spanrl.paper.page.experiments import experiments_section
-from spanrl.paper.page.making import Spent, making_section
-from spanrl.paper.page.notation import formula
-from spanrl.paper.page.parts import Figures, badge
+from spanrl.paper.page.experiments import NOTE, shown_experiments
+from spanrl.paper.page.making import Spent, busy_table, command, dominates, part_table, provenance
+from spanrl.paper.page.parts import ALL, Figures, Missing, figures, part
 from spanrl.paper.page.summary import AUTHORS, PAPER, facts, unexpected
-from spanrl.report.text import UNKNOWN, plural
+from spanrl.report.table import Table
+from spanrl.report.text import LEVEL, UNKNOWN
 
 if TYPE_CHECKING:
     from spanrl.paper.reproduce import Reproduction
@@ -31,52 +27,33 @@ if TYPE_CHECKING:
 
 def page(found: Reproduction, drawn: Figures, time: Spent) -> str:
     """Return the HTML of the reproduction."""
-    experiments = found.experiments
-    return Template(_part("spanrl.paper.page", "reproduction.html")).substitute(
+    return part(
+        "reproduction",
         version=__version__,
         nonce=secrets.token_urlsafe(16),  # the browser runs our script and no other
-        css=_part("spanrl.report", "page.css")
-        + _part("spanrl.paper.page", "knight.css")
-        + _part("spanrl.paper.page", "reproduction.css"),
-        js=_part("spanrl.paper.page", "knight.js") + _part("spanrl.paper.page", "reproduction.js"),
         paper=PAPER,
         authors=AUTHORS,
-        scale=escape(found.scale),
-        begun=escape(str(found.run.get("begun", UNKNOWN))),
-        facts=_facts(found, time),
-        surprises=_surprises(found),
-        wide_contents=wide_contents(found.claims),
-        narrow_contents=narrow_contents(found.claims),
+        scale=found.scale,
+        begun=str(found.run.get("begun", UNKNOWN)),
+        numbers=facts(found, time),
+        surprises=unexpected(found),
+        signs=MARKS,
+        claims={name: ShownClaim(name, entry) for name, entry in found.claims.items()},
+        groups=grouped(found.claims),
         domains=domains_section(),
-        experiments=experiments_section(found.claims, experiments, drawn),
-        claims=claims_section(found.claims),
-        beyond=beyond_section(found, drawn),
-        making=making_section(found.run, found.scale, time, drawn),
+        experiments=shown_experiments(found, drawn),
+        level=LEVEL,
+        note=NOTE,
+        beyond=beyond(found, drawn),
+        beyond_titles=BEYOND,
+        slips_intro=SLIPS_INTRO,
+        no_slips=Missing(NO_SLIPS, ALL),
+        command=command(found.scale),
+        dominates=dominates(time),
+        time_figures=figures(drawn, "time"),
+        time_tables=[part_table(time), busy_table(time)],
+        provenance=Table(
+            (), list(provenance(found.run, found.scale).items()), "Machine and versions", "plain untitled"
+        ),
         date=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )
-
-
-def _facts(found: Reproduction, time: Spent) -> str:
-    inner = "".join(
-        f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in facts(found, time).items()
-    )
-    return f'<dl class="facts">{inner}</dl>'
-
-
-def _surprises(found: Reproduction) -> str:
-    names = unexpected(found)
-    if not names:
-        return ""
-    items = "".join(_surprise(name, found.claims[name]) for name in names)
-    return (
-        f'<div class="alarm" role="alert"><p class="alarm-title">{plural(len(names), "claim")} not as expected</p>\n'
-        f"<ul>{items}</ul></div>"
-    )
-
-
-def _surprise(name: str, entry: Mapping[str, Any]) -> str:
-    return f'<li><a href="#claim-{escape(name)}">{escape(name)}</a> {formula(entry["title"])} {badge(entry)}</li>'
-
-
-def _part(package: str, name: str) -> str:
-    return resources.files(package).joinpath(name).read_text("utf-8")

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from spanrl.paper.curves import Experiment
-from spanrl.paper.page.parts import Figures, cards, table
+from spanrl.report.table import Table
 from spanrl.report.text import UNKNOWN
 
 PART_HEADERS = ("Part", "Seconds", "Share")
-
-_BESIDE = (
-    '<p>Beside this page: <a href="claims.json">claims.json</a>, all verdicts and numbers; <a href="reproduction.md">reproduction.md</a>, '
-    'this page in short; <a href="figures/">figures</a>, for print.</p>'
-)
-
 
 BUSY_HEADERS = ("Kind", "Core seconds", "Share")
 BUSY_CAPTION = (
@@ -81,15 +74,20 @@ def command(scale: str) -> str:
     return f"spanrl reproduce --scale {scale} --out DIR"
 
 
-def part_rows(time: Spent) -> list[list[str]]:
+def part_table(time: Spent) -> Table:
     """Return part, seconds and share, on the clock."""
-    return [[_name(name), f"{value:,.1f}", _share(value, time.total)] for name, value in time.parts.items()]
+    return _time_table(PART_HEADERS, time.parts, "Seconds on the clock by part of the work.")
 
 
-def busy_rows(time: Spent) -> list[list[str]]:
+def busy_table(time: Spent) -> Table:
     """Return kind, core seconds and share."""
-    whole = sum(time.busy.values())
-    return [[_name(name), f"{value:,.1f}", _share(value, whole)] for name, value in time.busy.items()]
+    return _time_table(BUSY_HEADERS, time.busy, BUSY_CAPTION)
+
+
+def _time_table(headers: tuple[str, ...], seconds: Mapping[str, float], caption: str) -> Table:
+    whole = sum(seconds.values())
+    rows = [[_name(name), f"{value:,.1f}", _share(value, whole)] for name, value in seconds.items()]
+    return Table(headers, rows, caption, "finals narrow")
 
 
 def provenance(run: Mapping[str, Any], scale: str) -> dict[str, str]:
@@ -104,26 +102,6 @@ def provenance(run: Mapping[str, Any], scale: str) -> dict[str, str]:
         "Sources": str(run.get("sources", UNKNOWN)),
         "Scale": scale,
     }
-
-
-def making_section(run: Mapping[str, Any], scale: str, time: Spent, drawn: Figures) -> str:
-    """Return the last section."""
-    rows = "".join(
-        f'<tr><th scope="row">{escape(key)}</th><td>{escape(value)}</td></tr>'
-        for key, value in provenance(run, scale).items()
-    )
-    parts = [[escape(cell) for cell in row] for row in part_rows(time)]
-    busy = [[escape(cell) for cell in row] for row in busy_rows(time)]
-    return (
-        '<section aria-labelledby="making">\n<h2 id="making">How it was made</h2>\n'
-        f'<p>This does it again, and goes on where it was stopped:</p>\n<pre tabindex="0"><code>{escape(command(scale))}</code></pre>\n'
-        f"<p>{escape(dominates(time))}</p>\n{cards(drawn, 'time')}\n"
-        f'<div class="sides">{table(PART_HEADERS, parts, "Seconds on the clock by part of the work.", "finals narrow")}\n'
-        f"{table(BUSY_HEADERS, busy, BUSY_CAPTION, 'finals narrow')}</div>\n"
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Machine and versions">'
-        f'<table class="plain"><tbody>{rows}</tbody></table></div>\n'
-        f"{_BESIDE}\n</section>"
-    )
 
 
 def _name(part: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from html import escape
 from math import isnan
 from typing import Any
 
 from spanrl.axes import power_of_ten
 from spanrl.report import text
 from spanrl.report.standings import Estimate
+from spanrl.report.table import Cell
+from spanrl.report.templates import Markup, escape
 from spanrl.report.text import UNKNOWN, one_line
 
 _LETTER = "A-Za-zΑ-Ωα-ω0-9"
@@ -19,15 +20,16 @@ _EXPONENT = re.compile(rf"\^(\{{[^{{}}]+\}}|[{_LETTER}])(?![{_LETTER}])")
 _POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+−-]?\d{1,3})(?!\w|\.\d)")
 
 
-def formula(words: object) -> str:
+def formula(words: object) -> Markup:
     """Return text as HTML, escaped, with indices, exponents and powers of ten set as such; names of code keep their underscores.
 
-    >>> formula("T_c v_{n+1} < r_max and span_bound"), formula("argmax_π g^π")
-    ('T<sub>c</sub> v<sub>n+1</sub> &lt; r<sub>max</sub> and span_bound', 'argmax<sub>π</sub> g<sup>π</sup>')
-    >>> formula("L_{G_c v} to 1e-09")
-    'L<sub>G<sub>c</sub> v</sub> to 10⁻⁹'
+    >>> print(formula("T_c v_{n+1} < r_max and span_bound"))
+    T<sub>c</sub> v<sub>n+1</sub> &lt; r<sub>max</sub> and span_bound
+    >>> print(formula("argmax_π g^π; L_{G_c v} to 1e-09"))
+    argmax<sub>π</sub> g<sup>π</sup>; L<sub>G<sub>c</sub> v</sub> to 10⁻⁹
     """
-    return _set(escape(with_powers(one_line(str(words)))), "<sub>{}</sub>".format, "<sup>{}</sup>".format)
+    escaped = str(escape(with_powers(one_line(str(words)))))
+    return Markup(_set(escaped, "<sub>{}</sub>".format, "<sup>{}</sup>".format))
 
 
 def plain(words: object) -> str:
@@ -111,6 +113,6 @@ def large(value: float) -> str:
     return f"−{out}" if value < 0 else out
 
 
-def estimate(value: Estimate) -> str:
-    """Write a mean with its interval, as HTML."""
-    return f"{number(value.value)} <small>{with_powers(text.interval(value.low, value.high))}</small>"
+def estimate(value: Estimate) -> Cell:
+    """Return a mean with its interval."""
+    return Cell(number(value.value), with_powers(text.interval(value.low, value.high)))

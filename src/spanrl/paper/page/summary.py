@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from spanrl.paper.page.claims import ShownClaim
 from spanrl.paper.page.making import Spent, duration
 from spanrl.paper.page.notation import large
-from spanrl.paper.page.parts import is_surprise
 
 if TYPE_CHECKING:
     from spanrl.paper.reproduce import Reproduction
@@ -19,7 +19,7 @@ AUTHORS = "Ronan Fruit, Matteo Pirotta, Alessandro Lazaric and Ronald Ortner"
 
 def unexpected(found: Reproduction) -> list[str]:
     """Return the claims that are not as expected: of those asked for, and of those checked before."""
-    return [name for name, entry in found.claims.items() if name in found.surprises or is_surprise(entry)]
+    return [name for name, e in found.claims.items() if name in found.surprises or ShownClaim(name, e).is_surprise]
 
 
 def as_expected(found: Reproduction) -> tuple[int, int]:
