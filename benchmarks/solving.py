@@ -22,7 +22,7 @@ def accelerator_rows(smoke: bool) -> list[Row]:
             repeats,
         )
         note = f"auto {times['auto'].median:.3f} s, value iteration {times['plain'].median:.3f} s"
-        group = "Frozen policies, chosen by rule, against value iteration"
+        group = "FrozenPolicy policies, chosen by rule, against value iteration"
         rows.append(ratio_row(group, f"{name}, S = {S:g}", times["auto"], times["plain"], target=target, note=note))
     box = boxed(garnet(S, 4, 5, stay=0.9), width=0.02, rest=1e-4)
     cold = scopt(box, 0.2)

@@ -136,7 +136,7 @@ def test_the_policy_of_an_episode_is_optimal_for_the_model_that_was_drawn(warm_s
 
         @staticmethod
         def look(learner):
-            mdp, t = drawn_mdp(learner._planner._desk.sets, learner.info), learner.episode.start
+            mdp, t = drawn_mdp(learner._planner._work.sets, learner.info), learner.episode.start
             best, gain = analyse(mdp, diameter=False).gain, evaluate(mdp, learner.policy).gain
             tol = 3.0 / sqrt(t)
             assert np.ptp(gain) < 1e-9

@@ -147,11 +147,11 @@ class TestChangedPairsAlone:
             seen = {(i, float(rng.integers(-1, 3)), int(rng.integers(6))): int(rng.integers(1, 9)) for i in pairs}
             before = counts.succ_ptr.copy()
             planner.take_in(counts, Batch.from_dict(seen))
-            few += int(planner._desk.n_changed[0]) <= len(pairs)
+            few += int(planner._work.n_changed[0]) <= len(pairs)
             moved += any(before[i] < counts.succ_ptr[i] and counts.n[i] and i not in pairs for i in range(info.n_pairs))
             start = Start(t, 0, 0, np.zeros(4, dtype=np.uint64))
             planner.plan(counts, start, span_bound=np.inf, mixture=False, from_bias=True)
-            assert listed(planner._desk.sets) == listed(estimate.sets(counts, t, info))
+            assert listed(planner._work.sets) == listed(estimate.sets(counts, t, info))
             t += sum(seen.values())
         assert few > (50 if room else 20)
         assert moved > 10
@@ -167,7 +167,7 @@ class TestChangedPairsAlone:
                 learn(env, kept, horizon=horizon, seed=1)
                 (learner,) = kept.learners
                 wanted = learner.rules.estimate.sets(learner.counts, learner.episode.start, learner.info)
-                assert listed(learner._planner._desk.sets) == listed(wanted)
+                assert listed(learner._planner._work.sets) == listed(wanted)
 
 
 def leaves(delta: float, S: int, n_runs: int, n_visits: int, *, excess: bool = True, factor: float = 1.0) -> int:

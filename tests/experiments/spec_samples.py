@@ -12,7 +12,7 @@ import pytest
 from spanrl.envs.registry import make
 from spanrl.errors import OptionError, SpanrlError
 from spanrl.experiments.spec import (
-    Entry,
+    SpecEntry,
     read_spec,
 )
 
@@ -31,7 +31,7 @@ def small(**changes: Any) -> dict[str, Any]:
     return {**tomllib.loads(SMALL), **changes}
 
 
-def one(key: str, **table: Any) -> tuple[Entry, ...]:
+def one(key: str, **table: Any) -> tuple[SpecEntry, ...]:
     """Return the entries of a spec with one table under ``key``."""
     spec = read_spec(small(**{key: [table]}))
     return spec.envs if key == "env" else spec.agents

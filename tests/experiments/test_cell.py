@@ -10,7 +10,7 @@ import pytest
 from spanrl import learn
 from spanrl.experiments.cell import compute
 from spanrl.experiments.driver import job_of
-from spanrl.experiments.spec import Entry, Spec
+from spanrl.experiments.spec import Spec, SpecEntry
 from spanrl.learning.snapshot import pack, unpack
 
 
@@ -35,7 +35,7 @@ class Listener:
 
 
 def computed(horizon: int, checkpoint: bytes | None) -> tuple[dict[str, bytes], bytes, Listener]:
-    spec = Spec("one", horizon, 10, (0,), (Entry("three-state", "three-state"),), (Entry("ucrl", "ucrl"),))
+    spec = Spec("one", horizon, 10, (0,), (SpecEntry("three-state", "three-state"),), (SpecEntry("ucrl", "ucrl"),))
     listener = Listener()
     files, kept = compute(job_of(spec.cells()[0], spec), checkpoint, listener, tell_every=1e9, keep_every=1e9)
     assert kept is not None

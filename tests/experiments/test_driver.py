@@ -16,7 +16,7 @@ from experiment_samples import FILES, tables, tiny_spec
 
 from spanrl import learn
 from spanrl.experiments import driver as module
-from spanrl.experiments.driver import Driver, Outcome, job_of
+from spanrl.experiments.driver import Driver, DriverResult, job_of
 from spanrl.experiments.engine import Event, Failed, Finished, Job, Kept, Lost, Moved, Said, Stopped
 from spanrl.experiments.progress import Tally
 from spanrl.experiments.spec import Spec
@@ -106,7 +106,7 @@ class Bench:
         self.engine = FakeEngine(script, slots)
         self.driver = Driver(spec, store, self.engine, self.listener, spec.cells())
 
-    def run(self, **options: Any) -> Outcome:
+    def run(self, **options: Any) -> DriverResult:
         return self.driver.run(**options)
 
     def said(self, words: str) -> int:
@@ -127,7 +127,7 @@ def ids(spec: Spec) -> list[str]:
 
 def test_all_is_well(bench: Callable[..., Bench], spec: Spec) -> None:
     one = bench()
-    assert one.run() == Outcome(cells=4, finished=4, computed=4)
+    assert one.run() == DriverResult(cells=4, finished=4, computed=4)
     assert [job.id for job, _ in one.engine.jobs] == ids(spec)
     for cell in spec.cells():
         folder = one.store.cell_folder(cell.folder)
@@ -140,7 +140,7 @@ def test_all_is_well(bench: Callable[..., Bench], spec: Spec) -> None:
 def test_finished_cells_are_not_computed_again(bench: Callable[..., Bench]) -> None:
     bench().run()
     again = bench()
-    assert again.run() == Outcome(cells=4, finished=4, computed=0)
+    assert again.run() == DriverResult(cells=4, finished=4, computed=0)
     assert again.engine.jobs == []
     assert again.listener.lines == ["4 cells: 4 finished before, 0 to compute"]
 
@@ -177,18 +177,18 @@ def test_a_failing_cell_leaves_the_others(bench: Callable[..., Bench], spec: Spe
         return [Failed(job.id, "no luck", "Traceback:\n  deep\n")] if job.id == name else finish(job)
 
     one = bench(script)
-    assert one.run() == Outcome(cells=4, finished=3, computed=3, failed={name: "no luck"})
+    assert one.run() == DriverResult(cells=4, finished=3, computed=3, failed={name: "no luck"})
     assert one.said(f"{name} failed: no luck") == 1
     text = one.store.failure(spec.cells()[1].folder).read_text()
     assert text == f"no luck\n\ncell {name}\n\nTraceback:\n  deep\n"
 
     again = bench()
-    assert again.run() == Outcome(cells=4, finished=3, computed=0, failed={name: "no luck"})
+    assert again.run() == DriverResult(cells=4, finished=3, computed=0, failed={name: "no luck"})
     assert again.engine.jobs == []
     assert again.said("1 failed before (--retry-failed computes them again)") == 1
 
     retried = bench()
-    assert retried.run(retry_failed=True) == Outcome(cells=4, finished=4, computed=1)
+    assert retried.run(retry_failed=True) == DriverResult(cells=4, finished=4, computed=1)
     assert not one.store.failure(spec.cells()[1].folder).exists()
 
 
@@ -207,7 +207,7 @@ def test_a_lost_cell_is_tried_again_from_its_checkpoint(bench: Callable[..., Ben
         return finish(job)
 
     one = bench(script)
-    assert one.run() == Outcome(cells=4, finished=4, computed=4)
+    assert one.run() == DriverResult(cells=4, finished=4, computed=4)
     given = [(path, path and path.name) for job, path in one.engine.jobs if job.id == first]
     assert [name for _, name in given] == [None, "000.ckpt", "000.ckpt"]
     assert one.store.checkpoint(spec.cells()[0].folder).read_bytes() == pack({"t": 0, "try": 2})
@@ -241,7 +241,7 @@ def test_a_cell_that_gets_further_each_time_is_tried_on(bench: Callable[..., Ben
             return [Kept(job.id, pack({"t": 100 * tries})), Lost(job.id, "the worker has gone")]
         return finish(job)
 
-    assert bench(script).run() == Outcome(cells=4, finished=4, computed=4)
+    assert bench(script).run() == DriverResult(cells=4, finished=4, computed=4)
     assert tries == 8
 
 
@@ -253,7 +253,7 @@ def test_what_workers_say_is_shown_once(bench: Callable[..., Bench]) -> None:
 
 def test_events_of_cells_that_are_not_under_way_are_ignored(bench: Callable[..., Bench]) -> None:
     one = bench(lambda job: [Moved("other", 5), Finished("other", {}), *finish(job), Failed(job.id, "late", "")])
-    assert one.run() == Outcome(cells=4, finished=4, computed=4)
+    assert one.run() == DriverResult(cells=4, finished=4, computed=4)
 
 
 def test_a_damaged_cell_is_named_set_aside_and_computed(bench: Callable[..., Bench], spec: Spec) -> None:
@@ -263,7 +263,7 @@ def test_a_damaged_cell_is_named_set_aside_and_computed(bench: Callable[..., Ben
     cell = spec.cells()[2]
     (one.store.cell_folder(cell.folder) / "curve.parquet").write_bytes(b"damage")
     again = bench()
-    assert again.run() == Outcome(cells=4, finished=4, computed=1)
+    assert again.run() == DriverResult(cells=4, finished=4, computed=1)
     assert [job.id for job, _ in again.engine.jobs] == [cell.id]
     assert again.said(f"{cell.id}: load: ") == 1
     assert again.said("It was set aside as ") == 1
@@ -276,7 +276,7 @@ def test_a_longer_horizon_begins_at_checkpoints(spec: Spec, store: Store) -> Non
     longer = tiny_spec(horizon=3000, env=[{"id": "two-state"}])
     store.open(longer)
     one = Bench(longer, store, finish)
-    assert one.run() == Outcome(cells=4, finished=4, computed=4)
+    assert one.run() == DriverResult(cells=4, finished=4, computed=4)
     assert [path for _, path in one.engine.jobs] == [store.checkpoint(cell.folder) for cell in longer.cells()]
     assert {job.horizon for job, _ in one.engine.jobs} == {3000}
     assert one.said("4 cells: 0 finished before, 4 to compute, 4 of them from checkpoints") == 1
@@ -299,10 +299,10 @@ def test_a_directory_in_the_place_of_a_checkpoint_fails_that_cell_alone(
     path = one.store.checkpoint(cell.folder)
     path.mkdir(parents=True)
     reason = f"{path} cannot be used (Is a directory). Put it right or remove it, then use --retry-failed"
-    assert one.run() == Outcome(cells=4, finished=3, computed=3, failed={cell.id: reason})
+    assert one.run() == DriverResult(cells=4, finished=3, computed=3, failed={cell.id: reason})
     assert one.store.failure(cell.folder).read_text().startswith(reason)
     path.rmdir()
-    assert bench().run(retry_failed=True) == Outcome(cells=4, finished=4, computed=1)
+    assert bench().run(retry_failed=True) == DriverResult(cells=4, finished=4, computed=1)
 
 
 @pytest.mark.parametrize("place", ["exists", "open", "rename"])
@@ -334,7 +334,7 @@ def test_a_checkpoint_that_cannot_be_written_is_named(bench: Callable[..., Bench
         return [Kept(job.id, b"1"), *finish(job)]
 
     one = bench(script)
-    assert one.run() == Outcome(cells=4, finished=4, computed=4)
+    assert one.run() == DriverResult(cells=4, finished=4, computed=4)
     assert one.said(f"the checkpoint {path} cannot be written (Is a directory).") == 1
 
 
@@ -359,12 +359,12 @@ def test_a_full_disk_while_a_cell_is_put_into_place(
     monkeypatch.setattr(store, method, second_fails)
     one = bench(slots=1)
     reason = "its files could not be written (No space left on device)"
-    assert one.run() == Outcome(cells=4, finished=1, computed=1, failed={ids(spec)[1]: reason}, waiting=2)
+    assert one.run() == DriverResult(cells=4, finished=1, computed=1, failed={ids(spec)[1]: reason}, waiting=2)
     assert one.said("the disk is full: no further cells are begun") == 1
     assert store.failure(spec.cells()[1].folder).read_text().startswith(reason)
     assert len(tables(store.dir / "cells")) == 2
     monkeypatch.undo()
-    assert bench().run(retry_failed=True) == Outcome(cells=4, finished=4, computed=3)
+    assert bench().run(retry_failed=True) == DriverResult(cells=4, finished=4, computed=3)
 
 
 def test_a_full_disk_while_a_checkpoint_is_written(
@@ -372,7 +372,7 @@ def test_a_full_disk_while_a_checkpoint_is_written(
 ) -> None:
     monkeypatch.setattr(store, "write_checkpoint", full)
     one = bench(lambda job: [Kept(job.id, b"1"), Kept(job.id, b"2"), *finish(job)])
-    assert one.run() == Outcome(cells=4, finished=4, computed=4)
+    assert one.run() == DriverResult(cells=4, finished=4, computed=4)
     assert one.said("checkpoints cannot be written (No space left on device).") == 1
 
 
@@ -381,7 +381,7 @@ def test_a_full_disk_while_a_reason_is_written(
 ) -> None:
     monkeypatch.setattr(store, "write", full)
     one = bench(lambda job: [Failed(job.id, "no luck", "")] if job.seed == 0 else finish(job))
-    assert one.run() == Outcome(cells=4, finished=2, computed=2, failed=dict.fromkeys(ids(spec)[:2], "no luck"))
+    assert one.run() == DriverResult(cells=4, finished=2, computed=2, failed=dict.fromkeys(ids(spec)[:2], "no luck"))
     assert one.said("the reasons of failures cannot be written (No space left on device).") == 1
 
 
@@ -415,9 +415,9 @@ def test_a_signal_stops_what_is_under_way(bench: Callable[..., Bench], spec: Spe
     one = bench(script)
     outcome = one.run()
     assert one.engine.stopped
-    assert outcome == Outcome(cells=4, finished=2, computed=2, interrupted=True)
+    assert outcome == DriverResult(cells=4, finished=2, computed=2, interrupted=True)
     assert one.said("stopping …") == 1
-    assert bench().run() == Outcome(cells=4, finished=4, computed=2)
+    assert bench().run() == DriverResult(cells=4, finished=4, computed=2)
 
 
 def test_a_cell_that_finishes_after_all_counts(bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -428,7 +428,7 @@ def test_a_cell_that_finishes_after_all_counts(bench: Callable[..., Bench], monk
     one = bench(interrupt)
     monkeypatch.setattr(one.engine, "stop", stop)
     one.engine.script = lambda job: interrupt(job) if len(one.engine.under_way) == 2 else []
-    assert one.run() == Outcome(cells=4, finished=1, computed=1, interrupted=True)
+    assert one.run() == DriverResult(cells=4, finished=1, computed=1, interrupted=True)
 
 
 def test_workers_that_do_not_stop_are_not_waited_for(
@@ -437,7 +437,7 @@ def test_workers_that_do_not_stop_are_not_waited_for(
     monkeypatch.setattr(module, "_PATIENCE", 0.05)
     one = bench(interrupt)
     monkeypatch.setattr(one.engine, "stop", lambda: None)
-    assert one.run() == Outcome(cells=4, finished=0, computed=0, interrupted=True)
+    assert one.run() == DriverResult(cells=4, finished=0, computed=0, interrupted=True)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -489,11 +489,11 @@ def test_a_signal_that_is_ignored_stays_so(bench: Callable[..., Bench]) -> None:
 
 
 def test_another_thread_has_no_signals_and_needs_none(bench: Callable[..., Bench]) -> None:
-    found: list[Outcome] = []
+    found: list[DriverResult] = []
     thread = threading.Thread(target=lambda: found.append(bench().run()))
     thread.start()
     thread.join()
-    assert found == [Outcome(cells=4, finished=4, computed=4)]
+    assert found == [DriverResult(cells=4, finished=4, computed=4)]
 
 
 def test_steps_from_before_are_no_speed(bench: Callable[..., Bench]) -> None:

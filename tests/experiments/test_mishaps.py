@@ -156,7 +156,7 @@ register_agent("leaves", Leaves, summary="For a test.")
 def test_a_worker_that_ends_by_itself_is_told_so(tmp_path: Path) -> None:
     code = """
 @dataclass(frozen=True)
-class Ends:
+class Pipes:
     x: int = 0
 
     def start(self, info, rng):
@@ -164,7 +164,7 @@ class Ends:
         os._exit(7)
 
 
-register_agent("ends", Ends, summary="For a test.")
+register_agent("ends", Pipes, summary="For a test.")
 """
     spec, out = plugin(tmp_path, code, agent=[{"id": "ends"}]), tmp_path / "out"
     done = spanrl("run", spec, "--out", out)

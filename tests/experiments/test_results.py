@@ -20,11 +20,11 @@ from spanrl import tables
 from spanrl.errors import MissingExtraError, OptionError, RunFileError, UnknownNameError
 from spanrl.experiments import results as module
 from spanrl.experiments.results import Results, load_results
-from spanrl.experiments.spec import Cell, Entry, Spec
+from spanrl.experiments.spec import Cell, Spec, SpecEntry
 from spanrl.learning.run import Run
 
-ENVS = (Entry("three-state[delta=0.01]", "three states"), Entry("two-state", "two-state"))
-AGENTS = (Entry("scal[span_bound=5]", "SCAL"), Entry("ucrl", "ucrl"))
+ENVS = (SpecEntry("three-state[delta=0.01]", "three states"), SpecEntry("two-state", "two-state"))
+AGENTS = (SpecEntry("scal[span_bound=5]", "SCAL"), SpecEntry("ucrl", "ucrl"))
 THREE, TWO, SCAL, UCRL = ENVS[0].id, ENVS[1].id, AGENTS[0].id, AGENTS[1].id
 SPEC = Spec("small", 1000, 1, (0, 1, 4), ENVS, AGENTS)
 TIMES = np.array([1, 10, 100, 1000])
@@ -75,7 +75,7 @@ def found(folder: Path) -> Results:
     return load_results(folder)
 
 
-def group(env: Entry, agent: Entry) -> list[Cell]:
+def group(env: SpecEntry, agent: SpecEntry) -> list[Cell]:
     return [Cell(env, agent, seed) for seed in SPEC.seeds]
 
 
@@ -339,7 +339,7 @@ def test_rounding_is_no_difference(tmp_path: Path) -> None:
 
 
 def test_plugins_are_not_imported(tmp_path: Path) -> None:
-    spec = replace(SPEC, plugins=("no_such_module_anywhere",), agents=(Entry("mine[x=1]", "mine"),))
+    spec = replace(SPEC, plugins=("no_such_module_anywhere",), agents=(SpecEntry("mine[x=1]", "mine"),))
     results = load_results(write(tmp_path, [], spec=spec))
     assert results.agents == spec.agents
     assert results.missing[0] == f"{THREE}/mine[x=1]/000"

@@ -22,8 +22,8 @@ from spanrl.envs.registry import make
 from spanrl.errors import InputError, MissingExtraError, OptionError
 from spanrl.experiments.spec import (
     Cell,
-    Entry,
     Spec,
+    SpecEntry,
     differences,
     load_spec,
     read_spec,
@@ -42,10 +42,10 @@ def test_a_file_as_in_the_design(write: Callable[[str], Path]) -> None:
         horizon=1_000_000,
         points=50,
         seeds=(0, 1, 2),
-        envs=(Entry("three-state[delta=0.01]", "three-state[delta=0.01]"),),
+        envs=(SpecEntry("three-state[delta=0.01]", "three-state[delta=0.01]"),),
         agents=(
-            Entry("scal[span_bound=2]", "SCAL, span_bound=2"),
-            Entry("scal[span_bound=5]", "SCAL, span_bound=5"),
+            SpecEntry("scal[span_bound=2]", "SCAL, span_bound=2"),
+            SpecEntry("scal[span_bound=5]", "SCAL, span_bound=5"),
         ),
     )
     assert read_spec(str(path)) == read_spec(path)
@@ -89,7 +89,7 @@ def test_cells_go_seed_by_seed_then_env_then_agent() -> None:
 
 
 def test_folders_are_as_the_design_says() -> None:
-    env, agent = Entry("three-state[delta=0.01]", "x"), Entry("scal[span_bound=5,p_scale=0.05]", "y")
+    env, agent = SpecEntry("three-state[delta=0.01]", "x"), SpecEntry("scal[span_bound=5,p_scale=0.05]", "y")
     cell = Cell(env, agent, 7)
     assert cell.folder == "three-state--delta-0.01/scal--span_bound-5--p_scale-0.05/007"
     assert cell.id == "three-state[delta=0.01]/scal[span_bound=5,p_scale=0.05]/007"
@@ -110,7 +110,7 @@ def test_a_label_of_a_grid_names_what_varies() -> None:
     entries = one("agent", id="scal", label="S", span_bound=[2], p_scale=[0.5, 1.0])
     assert [entry.label for entry in entries] == ["S, p_scale=0.5", "S, p_scale=1"]
     (entry,) = one("env", id="three-state", delta=[0.5], label="one")
-    assert entry == Entry("three-state[delta=0.5]", "one")
+    assert entry == SpecEntry("three-state[delta=0.5]", "one")
 
 
 def test_labels_show_numbers_of_numpy_as_numbers() -> None:
@@ -217,7 +217,7 @@ def test_loading_makes_and_looks_up_nothing(write: Callable[[str], Path]) -> Non
     )
     spec = load_spec(path)
     assert spec.plugins == ("no_such_module",)
-    assert spec.envs == (Entry("m", "m", "/no/such/m.npz", "0" * 64), Entry("nowhere[x=1]", "nowhere[x=1]"))
+    assert spec.envs == (SpecEntry("m", "m", "/no/such/m.npz", "0" * 64), SpecEntry("nowhere[x=1]", "nowhere[x=1]"))
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,8 @@ def test_without_tomli_w_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> 
         read_spec(small()).to_toml()
 
 
-OLD = Spec(
-    "a", 1000, 100, (0, 1, 2), (Entry("e", "e"), Entry("m", "m", "/m.npz", "1" * 64)), (Entry("x", "X"), Entry("y", "y")), ("p",)
-)  # fmt: skip
+ENVS = SpecEntry("e", "e"), SpecEntry("m", "m", "/m.npz", "1" * 64)
+OLD = Spec("a", 1000, 100, (0, 1, 2), ENVS, (SpecEntry("x", "X"), SpecEntry("y", "y")), ("p",))
 
 
 @pytest.mark.parametrize(
@@ -252,11 +251,11 @@ OLD = Spec(
         {},
         {"seeds": (9, 2, 1, 0)},
         {"horizon": 1001},
-        {"envs": (Entry("f", "f"), *OLD.envs)},
-        {"agents": (*reversed(OLD.agents), Entry("z", "z"))},
+        {"envs": (SpecEntry("f", "f"), *OLD.envs)},
+        {"agents": (*reversed(OLD.agents), SpecEntry("z", "z"))},
         {"plugins": ("q", "p")},
         {"folders": ("/elsewhere",)},
-        {"envs": (OLD.envs[0], Entry("m", "m", "/moved/m.npz", "1" * 64))},
+        {"envs": (OLD.envs[0], SpecEntry("m", "m", "/moved/m.npz", "1" * 64))},
     ],
 )
 def test_more_of_everything_is_compatible(changes: dict[str, Any]) -> None:
@@ -272,13 +271,13 @@ def test_more_of_everything_is_compatible(changes: dict[str, Any]) -> None:
         ({"seeds": (1, 5)}, "seeds missing here: 0, 2"),
         ({"envs": OLD.envs[1:]}, "envs missing here: e"),
         ({"agents": ()}, "agents missing here: x, y"),
-        ({"agents": (Entry("x", "new"), Entry("y", "y"))}, "label of agent x: 'X' there, 'new' here"),
+        ({"agents": (SpecEntry("x", "new"), SpecEntry("y", "y"))}, "label of agent x: 'X' there, 'new' here"),
         (
-            {"envs": (OLD.envs[0], Entry("m", "m", "/m.npz", "2" * 64))},
+            {"envs": (OLD.envs[0], SpecEntry("m", "m", "/m.npz", "2" * 64))},
             "model of env m: SHA-256 111111111111… there, SHA-256 222222222222… here",
         ),
         (
-            {"envs": (OLD.envs[0], Entry("m", "m"))},
+            {"envs": (OLD.envs[0], SpecEntry("m", "m"))},
             "model of env m: SHA-256 111111111111… there, no model here",
         ),
         ({"plugins": ()}, "plugins missing here: p"),

@@ -17,7 +17,7 @@ from spanrl.agents.ucrl import UCRL
 from spanrl.envs.registry import make
 from spanrl.errors import ModelFileError, UnknownNameError
 from spanrl.experiments.spec import (
-    Entry,
+    SpecEntry,
     import_plugins,
     list_experiments,
     load_spec,
@@ -31,7 +31,7 @@ def test_a_model_is_looked_for_beside_the_file(tmp_path: Path, write: Callable[[
     (tmp_path / "models").mkdir()
     digest = saved_model(tmp_path / "models" / "my_model.v2.npz")
     path = write(SMALL.replace("two-state", "models/../models/my_model.v2.npz"))
-    expected = Entry("my_model.v2", "my_model.v2", str(tmp_path / "models" / "my_model.v2.npz"), digest)
+    expected = SpecEntry("my_model.v2", "my_model.v2", str(tmp_path / "models" / "my_model.v2.npz"), digest)
     assert read_spec(path).envs == (expected,)
     assert read_spec(path).cells()[0].folder == "my_model.v2/ucrl/000"
 
@@ -40,7 +40,7 @@ def test_a_model_of_a_mapping_is_looked_for_here(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     digest = saved_model(tmp_path / "m.npz")
     assert one("env", id="m.npz", label="Mine", sha256=digest) == (
-        Entry("m", "Mine", os.path.join(os.getcwd(), "m.npz"), digest),
+        SpecEntry("m", "Mine", os.path.join(os.getcwd(), "m.npz"), digest),
     )
 
 

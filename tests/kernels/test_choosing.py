@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from desk_kernels import choose, least_of_boxes, least_values, rank, start_planning, sweep
-from desk_samples import (
+from workspace_kernels import choose, least_of_boxes, least_values, rank, start_planning, sweep
+from workspace_samples import (
     BOXES,
     KINDS,
     copy_of,
@@ -19,34 +19,34 @@ from desk_samples import (
 
 from spanrl.kernels.backups import box_values
 from spanrl.kernels.choosing import _mix
-from spanrl.kernels.desk import LIVE
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.layout import workspace
 from spanrl.kernels.order import rank_states
+from spanrl.kernels.plan_workspace import LIVE
 
 ROUNDING = 1e-12
 
 
 def swept(sample, v):
     """Return the sample after a sweep over all actions at v."""
-    desk = sample.desk
-    start_planning(desk, False)
-    desk.v[:] = v
-    rank(desk, v)
-    sweep(desk, v)
+    work = sample.work
+    start_planning(work, False)
+    work.v[:] = v
+    rank(work, v)
+    sweep(work, v)
     return sample
 
 
 def chosen(sample, c, room=0.0, mixture=True):
     S = sample.low.shape[1]
     pairs, weight = np.full(2 * S, -1), np.full(S, np.nan)
-    mixes = choose(sample.desk, c, room, mixture, pairs, weight)
+    mixes = choose(sample.work, c, room, mixture, pairs, weight)
     return bool(mixes), pairs, weight
 
 
 def rule(sample, v, c):
     """Return (best pairs, smallest pairs, weights) of G_c v with ties to the lowest action, and how clear these choices are."""
-    q, q_low, ptr = pair_values(sample, v), pair_values(sample, v, -1.0), sample.desk.m.pair_ptr
+    q, q_low, ptr = pair_values(sample, v), pair_values(sample, v, -1.0), sample.work.m.pair_ptr
     ceiling = np.maximum.reduceat(q, ptr[:-1]).min() + c
     best, least, weight = [], [], []
     for s in range(v.size):
@@ -78,7 +78,7 @@ class TestChoose:
             np.testing.assert_allclose(weight, wanted, rtol=0, atol=1e-9)
             assert mixes == (wanted > 0).any()
             np.testing.assert_array_equal(pairs[1::2][wanted > 0], least[wanted > 0])
-            cut = np.maximum.reduceat(pair_values(sample, v), sample.desk.m.pair_ptr[:-1])
+            cut = np.maximum.reduceat(pair_values(sample, v), sample.work.m.pair_ptr[:-1])
             inside = cut <= cut.min() + c
             np.testing.assert_array_equal(pairs[1::2][inside], best[inside])
             mixed, partly = mixed + mixes, partly + ((weight > 0) & (weight < 1)).sum()
@@ -97,7 +97,7 @@ class TestChoose:
             sample, v = KINDS[kind](rng, 10, ragged_ptr(rng, 10, 4)), rng.normal(size=10)
             _, pairs, weight = chosen(swept(sample, v), 0.3)
             q, q_low = pair_values(sample, v), pair_values(sample, v, -1.0)
-            top = np.maximum.reduceat(q, sample.desk.m.pair_ptr[:-1])
+            top = np.maximum.reduceat(q, sample.work.m.pair_ptr[:-1])
             inner = (weight > 0) & (weight < 1)
             value = (1 - weight) * q[pairs[::2]] + weight * q_low[pairs[1::2]]
             np.testing.assert_allclose(value[inner], top.min() + 0.3, rtol=0, atol=1e-10)
@@ -120,9 +120,9 @@ class TestChoose:
         """Where all states are worth the same, pairs differ by their rewards alone: spread 1, so that 1e-10 of it is the tie."""
         rng = np.random.default_rng(4)
         sample = random_box(rng, 2, [0, 4, 6])
-        desk = sample.desk
+        work = sample.work
         for gap, expected in ((1e-16, 0), (5e-12, 0 if room else 1), (5e-11, 0 if room == 1.0 else 1), (1e-9, 1)):
-            desk.sets.r_high[:] = 0.5 - gap, 0.5, 0.5, 0.0, 1.0, 0.0
+            work.sets.r_high[:] = 0.5 - gap, 0.5, 0.5, 0.0, 1.0, 0.0
             swept(sample, np.zeros(2))
             _, pairs, _ = chosen(sample, np.inf, room)
             assert pairs[::2].tolist() == [expected, 4], gap
@@ -134,12 +134,12 @@ class TestChoose:
         for _ in range(10):
             sample = swept(KINDS[kind](rng, 12, ragged_ptr(rng, 12, 4)), rng.normal(size=12))
             before = chosen(sample, 0.5)
-            desk, q = sample.desk, sample.desk.ws.q
-            top = q[desk.best]
-            state = np.repeat(np.arange(12), np.diff(desk.m.pair_ptr))
+            work, q = sample.work, sample.work.ws.q
+            top = q[work.best]
+            state = np.repeat(np.arange(12), np.diff(work.m.pair_ptr))
             out = (q < top[state] - 1e-3) & (q > q.min()) & (rng.random(q.size) < 0.7)
             live = np.flatnonzero(~out)
-            desk.progress[LIVE], desk.rows.live[: live.size] = live.size, live
+            work.progress[LIVE], work.rows.live[: live.size] = live.size, live
             q[out] = top.max() + rng.random(out.sum())
             after = chosen(sample, 0.5)
             assert out.any()
@@ -167,21 +167,21 @@ class TestLeastValues:
         for _ in range(8 if S < 40 else 1):
             sample = BOXES[kind](rng, S, ragged_ptr(rng, S, 3))
             for v in value_vectors(rng, S):
-                desk = swept(copy_of(sample), v).desk
-                cut = np.flatnonzero(rng.random(desk.reward.size) < 0.6)
+                work = swept(copy_of(sample), v).work
+                cut = np.flatnonzero(rng.random(work.reward.size) < 0.6)
                 wanted = pair_values(sample, v, -1.0)[cut]
-                general, q = workspace(desk.m), np.full(desk.reward.size, np.nan)
+                general, q = workspace(work.m), np.full(work.reward.size, np.nan)
                 rank_states(-1.0, v, general)
-                box_values(desk.m, desk.least, -1.0, general, cut, q)
+                box_values(work.m, work.least, -1.0, general, cut, q)
                 size = ROUNDING * max(1.0, np.abs(v).max())
-                todo, found = np.full(cut.size, -1), np.full(desk.reward.size, np.nan)
-                n = least_of_boxes(desk, cut, todo, found)
+                todo, found = np.full(cut.size, -1), np.full(work.reward.size, np.nan)
+                n = least_of_boxes(work, cut, todo, found)
                 done = ~np.isin(cut, todo[:n])
                 np.testing.assert_allclose(found[cut][done], wanted[done], rtol=0, atol=size)
-                least_values(desk, cut)
-                np.testing.assert_allclose(desk.ws_least.q[cut], wanted, rtol=0, atol=size)
-                everywhere = cut[~desk.sets.flagged[cut]] if kind == "closed" else cut
-                np.testing.assert_allclose(desk.ws_least.q[everywhere], q[everywhere], rtol=0, atol=size)
+                least_values(work, cut)
+                np.testing.assert_allclose(work.ws_least.q[cut], wanted, rtol=0, atol=size)
+                everywhere = cut[~work.sets.flagged[cut]] if kind == "closed" else cut
+                np.testing.assert_allclose(work.ws_least.q[everywhere], q[everywhere], rtol=0, atol=size)
                 rows, by_hand = rows + cut.size, by_hand + n
         assert S < 6 or 0.02 * rows < by_hand < 0.98 * rows, "both ways occur"
 
@@ -192,12 +192,12 @@ class TestLeastValues:
         for _ in range(8 if S < 40 else 3):
             sample = random_model(rng, S, ragged_ptr(rng, S, 3))
             for v in value_vectors(rng, S):
-                desk = swept(copy_of(sample), v).desk
-                cut = np.flatnonzero(rng.random(desk.reward.size) < 0.6)
-                least_values(desk, cut)
+                work = swept(copy_of(sample), v).work
+                cut = np.flatnonzero(rng.random(work.reward.size) < 0.6)
+                least_values(work, cut)
                 wanted = pair_values(sample, v, -1.0)[cut]
                 size = ROUNDING * max(1.0, np.abs(v).max())
-                np.testing.assert_allclose(desk.ws_least.q[cut], wanted, rtol=0, atol=size)
+                np.testing.assert_allclose(work.ws_least.q[cut], wanted, rtol=0, atol=size)
 
 
 class TestMix:

@@ -1,6 +1,6 @@
 """Planning on all sets that the contract allows, against linear programs: inner maxima and minima, the gain, and the policy's value.
 
-No box here need look like a Bernstein bound's: see :func:`desk_samples.random_box`.
+No box here need look like a Bernstein bound's: see :func:`workspace_samples.random_box`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from functools import partial
 
 import numpy as np
 import pytest
-from desk_kernels import choose, least_values, rank, start_planning, sweep
-from desk_samples import KINDS, copy_of, pair_values, ragged_ptr, random_box, random_plain, value_vectors
+from workspace_kernels import choose, least_values, rank, start_planning, sweep
+from workspace_samples import KINDS, copy_of, pair_values, ragged_ptr, random_box, random_plain, value_vectors
 
 from spanrl.kernels import extended as module
-from spanrl.kernels.desk import ROUNDS, Goal
 from spanrl.kernels.extended import CONVERGED, improve
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.layout import BALL, PLAIN
+from spanrl.kernels.plan_workspace import ROUNDS, Goal
 from spanrl.paper.oracles import Finite, fixed_point, span_bellman
 from spanrl.paper.oracles_chains import optimal_gain_lp
 from spanrl.paper.oracles_sets import ball_vertices, box_vertices, max_ball_lp, max_box_lp
@@ -41,9 +41,9 @@ def mode(request, monkeypatch):
 
 def inner_lp(sample, i, v):
     """Return max{pᵀv : p in set i} by a linear program."""
-    if sample.desk.m.kind == PLAIN:
+    if sample.work.m.kind == PLAIN:
         return float(sample.low[i] @ v)
-    if sample.desk.m.kind == BALL:
+    if sample.work.m.kind == BALL:
         radius = min(float(sample.high[i, 0]), 2.0)
         centre = sample.low[i] if sample.low[i].any() else np.eye(v.size)[0]
         return max_ball_lp(v, centre, radius)
@@ -62,9 +62,9 @@ def within_reach(sample, i):
 
 def vertices(sample, i):
     """Return the vertices [n, S] of set i."""
-    if sample.desk.m.kind == PLAIN:
+    if sample.work.m.kind == PLAIN:
         return sample.low[i : i + 1]
-    if sample.desk.m.kind == BALL:
+    if sample.work.m.kind == BALL:
         radius = min(float(sample.high[i, 0]), 2.0)
         return ball_vertices(sample.low[i] if sample.low[i].any() else np.eye(sample.low.shape[1])[0], radius)
     return box_vertices(sample.low[i], sample.high[i])
@@ -72,23 +72,23 @@ def vertices(sample, i):
 
 def finite_model(sample):
     """Return the MDP that has an action for every vertex of every pair, with the largest reward, and as ``action`` the pair."""
-    desk, S = sample.desk, sample.low.shape[1]
-    state = np.repeat(np.arange(S), np.diff(desk.m.pair_ptr))
+    work, S = sample.work, sample.low.shape[1]
+    state = np.repeat(np.arange(S), np.diff(work.m.pair_ptr))
     rows = [[(p, i) for i in np.flatnonzero(state == s) for p in vertices(sample, i)] for s in range(S)]
     most = max(map(len, rows))
     P, r = np.zeros((S, most, S)), np.zeros((S, most))
     available, pair = np.zeros((S, most), dtype=bool), np.zeros((S, most), dtype=np.int64)
     for s, row in enumerate(rows):
         for k, (p, i) in enumerate(row):
-            P[s, k], r[s, k], available[s, k], pair[s, k] = p, desk.reward[i], True, i
+            P[s, k], r[s, k], available[s, k], pair[s, k] = p, work.reward[i], True, i
     return Finite(P, r, available, pair)
 
 
 def planned(sample, c, tol, mode, inner=6, budget=2000):
-    desk = sample.desk
+    work = sample.work
     with mode():
-        start_planning(desk, False)
-        return improve(desk, Goal(float(c), np.inf, inner, True, budget), tol)
+        start_planning(work, False)
+        return improve(work, Goal(float(c), np.inf, inner, True, budget), tol)
 
 
 class TestInnerProblems:
@@ -98,20 +98,20 @@ class TestInnerProblems:
         rng = np.random.default_rng(1)
         for S in (1, 2, 6):
             sample = KINDS[kind](rng, S, ragged_ptr(rng, S, 2))
-            desk = sample.desk
-            start_planning(desk, False)
+            work = sample.work
+            start_planning(work, False)
             for n, v in enumerate(value_vectors(rng, S)[:4]):
-                desk.progress[ROUNDS], desk.v[:] = n, v
+                work.progress[ROUNDS], work.v[:] = n, v
                 with mode():
-                    rank(desk, v)
-                    sweep(desk, v)
-                    least_values(desk, desk.everyone)
-                most = [desk.reward[i] + inner_lp(sample, i, v) for i in range(desk.reward.size)]
-                least = [-inner_lp(sample, i, -v) for i in range(desk.reward.size)]
+                    rank(work, v)
+                    sweep(work, v)
+                    least_values(work, work.everyone)
+                most = [work.reward[i] + inner_lp(sample, i, v) for i in range(work.reward.size)]
+                least = [-inner_lp(sample, i, -v) for i in range(work.reward.size)]
                 size = LP * max(1.0, np.abs(v).max())
-                np.testing.assert_allclose(desk.ws.q, most, rtol=0, atol=size)
+                np.testing.assert_allclose(work.ws.q, most, rtol=0, atol=size)
                 np.testing.assert_allclose(pair_values(sample, v), most, rtol=0, atol=size)
-                np.testing.assert_allclose(desk.ws_least.q, least, rtol=0, atol=size)
+                np.testing.assert_allclose(work.ws_least.q, least, rtol=0, atol=size)
                 np.testing.assert_allclose(pair_values(sample, v, -1.0), least, rtol=0, atol=size)
 
     @pytest.mark.parametrize("S", [3, 30])
@@ -120,16 +120,16 @@ class TestInnerProblems:
         rng = np.random.default_rng([2, S])
         for _ in range(6):
             plain = random_box(rng, S, ragged_ptr(rng, S, 3))
-            sets = plain.desk.sets
+            sets = plain.work.sets
             flagged = sets._replace(flagged=rng.random(sets.rest.size) < 0.5, closed=np.zeros(S, dtype=bool))
-            other = copy_of(plain._replace(desk=plain.desk._replace(sets=flagged)))
+            other = copy_of(plain._replace(work=plain.work._replace(sets=flagged)))
             for n, v in enumerate(value_vectors(rng, S)):
                 for sample in (plain, other):
-                    sample.desk.progress[ROUNDS], sample.desk.rows.lead[:] = n, -np.inf
-                    rank(sample.desk, v)
-                    sweep(sample.desk, v)
+                    sample.work.progress[ROUNDS], sample.work.rows.lead[:] = n, -np.inf
+                    rank(sample.work, v)
+                    sweep(sample.work, v)
                 atol = 1e-12 * max(1.0, np.abs(v).max())
-                np.testing.assert_allclose(plain.desk.ws.q, other.desk.ws.q, rtol=0, atol=atol)
+                np.testing.assert_allclose(plain.work.ws.q, other.work.ws.q, rtol=0, atol=atol)
 
 
 class TestWholePlans:
@@ -163,8 +163,8 @@ class TestWholePlans:
                 assert lo - LP <= gain.min()
                 assert gain.max() <= hi + LP
             else:
-                desk = sample.desk
-                step = desk.u - desk.rows.v
+                work = sample.work
+                step = work.u - work.rows.v
                 assert step.min() - LP <= gain.min()
                 assert gain.max() <= step.max() + LP
         assert closed > 4
@@ -182,7 +182,7 @@ class TestWholePlans:
             outcome, lo, hi = planned(sample, c, 1e-6, mode)
             assert outcome == CONVERGED
             assert lo - 1e-9 <= gain <= hi + 1e-9
-            step = span_bellman(model, sample.desk.v, c) - sample.desk.v
+            step = span_bellman(model, sample.work.v, c) - sample.work.v
             assert (lo, hi) == pytest.approx((step.min(), step.max()), abs=1e-10)
 
     @pytest.mark.parametrize("kind", HUBS)
@@ -194,7 +194,7 @@ class TestWholePlans:
             model = finite_model(sample)
             _, lo, hi = planned(sample, np.inf, 1e-6, nullcontext)
             pairs, weight = np.empty(8, dtype=np.int64), np.empty(4)
-            assert not choose(sample.desk, np.inf, 1e-6 - (hi - lo), True, pairs, weight)
+            assert not choose(sample.work, np.inf, 1e-6 - (hi - lo), True, pairs, weight)
             played = model.available & (model.action == pairs[::2, None])
             gain = optimal_gain_lp(Finite(model.P, model.r, played, model.action))
             assert gain.min() >= lo - LP
@@ -207,20 +207,20 @@ class TestWholePlans:
         assert len(improve._dispatcher.signatures) == 1
 
     def test_rows_of_ones_own_may_change_between_plans(self):
-        """Their lengths are dealt anew, with as many entries in all; the second plan is that of a fresh desk."""
+        """Their lengths are dealt anew, with as many entries in all; the second plan is that of a fresh work."""
         changed = 0
         for seed in range(8):
             rng = np.random.default_rng([8, seed])
             ptr = ragged_ptr(rng, 6, 3)
             sample = random_plain(rng, 6, ptr, hub=True)
             planned(sample, 1.0, 1e-7, nullcontext)
-            sizes = np.diff(sample.desk.m.succ_ptr)
+            sizes = np.diff(sample.work.m.succ_ptr)
             other = other_rows(rng, sample, rng.permutation(sizes))
-            changed += (np.diff(other.desk.m.succ_ptr) != sizes).any()
+            changed += (np.diff(other.work.m.succ_ptr) != sizes).any()
             fresh = copy_of(other)
             one, two = (planned(each, 1.0, 1e-7, nullcontext) for each in (other, fresh))
             assert one == two
-            assert other.desk.v.tobytes() == fresh.desk.v.tobytes()
+            assert other.work.v.tobytes() == fresh.work.v.tobytes()
             assert one[0] == CONVERGED
             gain, _ = fixed_point(finite_model(other), 1.0)
             assert one[1] - 1e-9 <= gain <= one[2] + 1e-9
@@ -228,14 +228,14 @@ class TestWholePlans:
 
 
 def other_rows(rng, sample, sizes):
-    """Write rows of other lengths to the desk of a plain model, as its estimate does for the next plan."""
+    """Write rows of other lengths to the work of a plain model, as its estimate does for the next plan."""
     k, S = sample.low.shape
-    sets, low = sample.desk.sets, np.zeros((k, S))
+    sets, low = sample.work.sets, np.zeros((k, S))
     sets.succ_ptr[1:] = np.cumsum(sizes)
     for i in range(k):
         who = np.union1d(rng.choice(np.arange(1, S), sizes[i] - 1, replace=False), [0])
         low[i, who] = rng.dirichlet(np.ones(sizes[i]))
         part = slice(sets.succ_ptr[i], sets.succ_ptr[i + 1])
         sets.succ[part], sets.low[part] = who, low[i, who]
-    sample.desk.ws.version[0] += 1
+    sample.work.ws.version[0] += 1
     return sample._replace(low=low, high=low)

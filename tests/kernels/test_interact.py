@@ -7,8 +7,8 @@ import pytest
 
 from spanrl import MDP, Env
 from spanrl.kernels import interact as module
-from spanrl.kernels.desk import Choice, new_choice
 from spanrl.kernels.interact import add_up, harvest, interact
+from spanrl.kernels.plan_workspace import EpisodePolicy, new_episode_policy
 from spanrl.models.counts import Batch
 from spanrl.seeding import get_state, streams
 
@@ -68,7 +68,7 @@ def test_equals_the_plain_loop(seed, most):
     paid, expected = add_up(sampler.out_ptr, sampler.reward, env.mdp.reward, pairs, tally)
     assert paid == pytest.approx(sum(n * r for (_, r, _), n in happened.items()), abs=1e-10)
     assert expected == pytest.approx(sum(n * env.mdp.reward[i] for (i, _, _), n in happened.items()), abs=1e-10)
-    *sums, pair, reward, succ, times = harvested(env, Choice(pairs, weight, left, allowed), tally)
+    *sums, pair, reward, succ, times = harvested(env, EpisodePolicy(pairs, weight, left, allowed), tally)
     assert sums == [paid, expected]
     rows = zip(pair.tolist(), reward.tolist(), succ.tolist(), times.tolist(), strict=True)
     assert {(i, r, s): n for i, r, s, n in rows} == happened
@@ -86,7 +86,7 @@ def harvested(env, choice, tally, function=harvest):
 def test_without_limits_nothing_is_lost():
     """2**62 less a few visits are still told from 2**62: as integers they are, as floating-point numbers they are not."""
     env = random_env(2)
-    choice = new_choice(4)
+    choice = new_episode_policy(4)
     choice.pairs[:], choice.weight[:], choice.allowed[:] = np.repeat(env.mdp.pair_ptr[:-1], 2), 0.0, UNLIMITED
     choice.left[:] = UNLIMITED
     assert float(UNLIMITED - 1) == float(UNLIMITED)
@@ -123,7 +123,7 @@ def test_only_pairs_that_were_played_are_looked_at():
     left = allowed.copy()
     left[2] -= 1  # state 1, by the first of its two choices
     tally = np.ones(env.sampler.succ.size, dtype=np.int64)
-    choice = Choice(pairs, np.zeros(4), left, allowed)
+    choice = EpisodePolicy(pairs, np.zeros(4), left, allowed)
     paid, expected, pair, reward, succ, times = harvested(env, choice, tally)
     i = int(pairs[2])
     part = slice(env.sampler.out_ptr[i], env.sampler.out_ptr[i + 1])
@@ -141,7 +141,7 @@ def test_rewards_of_a_pair_come_sorted():
     pairs, left, allowed = np.repeat(env.mdp.pair_ptr[:-1], 2), np.full(8, 10**6), np.full(8, 10**6)
     tally, words = np.zeros(env.sampler.succ.size, dtype=np.int64), get_state(streams(0)[0])
     interact(env.sampler, pairs, np.zeros(4), False, left, tally, words, np.zeros(4, dtype=np.uint64), 0, 1000)
-    *_, pair, reward, succ, _ = harvested(env, Choice(pairs, np.zeros(4), left, allowed), tally)
+    *_, pair, reward, succ, _ = harvested(env, EpisodePolicy(pairs, np.zeros(4), left, allowed), tally)
     rows = list(zip(pair.tolist(), reward.tolist(), succ.tolist(), strict=True))
     assert rows == sorted(rows)
     assert len(rows) > 8
@@ -163,7 +163,7 @@ def test_interpreted_kernels_equal_the_compiled_ones(monkeypatch):
     tally = np.array(results[0][2])
     arrays = env.sampler.out_ptr, env.sampler.reward
     assert add_up(*arrays, env.mdp.reward, pairs, tally) == add_up.py_func(*arrays, env.mdp.reward, pairs, tally)
-    choice = Choice(pairs, weight, np.array(results[0][1]), np.full(8, 40))
+    choice = EpisodePolicy(pairs, weight, np.array(results[0][1]), np.full(8, 40))
     one, other = (harvested(env, choice, tally.copy(), function=f) for f in (harvest, harvest.py_func))
     assert one[:2] == other[:2]
     assert [part.tolist() for part in one[2:]] == [part.tolist() for part in other[2:]]

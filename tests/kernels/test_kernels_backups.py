@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from desk_samples import max_over_box
+from workspace_samples import max_over_box
 
 from spanrl import MDP, BoundedMDP
 from spanrl.kernels.backups import ball_values, box_values, plain_backup

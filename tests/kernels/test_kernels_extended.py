@@ -6,25 +6,35 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from desk_kernels import box_sweep, choose, first_box_sweep, rank, start_planning, sweep
-from desk_samples import BOXES, KINDS, Sample, copy_of, pair_values, ragged_ptr, random_box, read_only, value_vectors
+from workspace_kernels import box_sweep, choose, first_box_sweep, rank, start_planning, sweep
+from workspace_samples import (
+    BOXES,
+    KINDS,
+    Sample,
+    copy_of,
+    pair_values,
+    ragged_ptr,
+    random_box,
+    read_only,
+    value_vectors,
+)
 
 from spanrl.kernels import extended as module
 from spanrl.kernels import iterate
 from spanrl.kernels.backups import plain_values, some_values
-from spanrl.kernels.desk import Goal
 from spanrl.kernels.extended import CONVERGED, RUNNING, TOO_WIDE, has_less_room, improve, keep_due
 from spanrl.kernels.iterate import bracket, clip
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.layout import PLAIN, workspace
 from spanrl.kernels.order import rank_states
+from spanrl.kernels.plan_workspace import Goal
 
 ROUNDING = 1e-12
 
 
 def narrow(sample: Sample) -> Sample:
     """Take the rewards far enough apart that many actions are out of the question."""
-    rewards = sample.desk.sets.r_high
+    rewards = sample.work.sets.r_high
     rewards[:] = np.random.default_rng(0).permutation(np.linspace(0.0, 1.0, rewards.size))
     return sample
 
@@ -34,25 +44,25 @@ def goal(c=np.inf, inner=6, budget=1, widest=np.inf):
 
 
 def full_sweep(sample, v):
-    """Return (Lv, q) of all pairs, on a fresh desk."""
+    """Return (Lv, q) of all pairs, on a fresh work."""
     fresh = copy_of(sample)
-    desk = fresh.desk
-    start_planning(desk, False)
-    desk.v[:] = v
-    rank(desk, v)
-    sweep(desk, v)
-    return desk.u, desk.ws.q
+    work = fresh.work
+    start_planning(work, False)
+    work.v[:] = v
+    rank(work, v)
+    sweep(work, v)
+    return work.u, work.ws.q
 
 
-def general_values(desk, v):
+def general_values(work, v):
     """Return what the solvers' kernels make of all pairs at v; they know of no closed states."""
-    q = np.empty(desk.reward.size)
-    if desk.m.kind == PLAIN:
-        plain_values(desk.m, read_only(desk.reward), v, q)
+    q = np.empty(work.reward.size)
+    if work.m.kind == PLAIN:
+        plain_values(work.m, read_only(work.reward), v, q)
     else:
-        general = workspace(desk.m)
+        general = workspace(work.m)
         rank_states(1.0, v, general)
-        some_values(desk.m, read_only(desk.reward), 1.0, general, general.pairs, q)
+        some_values(work.m, read_only(work.reward), 1.0, general, general.pairs, q)
     return q
 
 
@@ -63,22 +73,22 @@ class TestSweep:
         rng = np.random.default_rng([1, S])
         for _ in range(6):
             sample = KINDS[kind](rng, S, ragged_ptr(rng, S, 3))
-            desk, first = sample.desk, True
-            start_planning(desk, False)
+            work, first = sample.work, True
+            start_planning(work, False)
             for v in value_vectors(rng, S):
-                rank(desk, v)
-                desk.progress[2] = float(not first)
-                sweep(desk, v)
-                first, m = False, desk.m
+                rank(work, v)
+                work.progress[2] = float(not first)
+                sweep(work, v)
+                first, m = False, work.m
                 wanted = pair_values(sample, v)
                 size = ROUNDING * max(1.0, np.abs(v).max())
-                np.testing.assert_allclose(desk.ws.q, wanted, rtol=0, atol=size)
-                assert desk.u.tobytes() == np.maximum.reduceat(desk.ws.q, m.pair_ptr[:-1]).tobytes()
-                assert desk.u.tobytes() == desk.ws.q[desk.best].tobytes()
-                assert ((m.pair_ptr[:-1] <= desk.best) & (desk.best < m.pair_ptr[1:])).all()
-                everywhere = ~desk.sets.flagged if desk.sets.flagged.size else np.ones(m.slack.size, dtype=bool)
+                np.testing.assert_allclose(work.ws.q, wanted, rtol=0, atol=size)
+                assert work.u.tobytes() == np.maximum.reduceat(work.ws.q, m.pair_ptr[:-1]).tobytes()
+                assert work.u.tobytes() == work.ws.q[work.best].tobytes()
+                assert ((m.pair_ptr[:-1] <= work.best) & (work.best < m.pair_ptr[1:])).all()
+                everywhere = ~work.sets.flagged if work.sets.flagged.size else np.ones(m.slack.size, dtype=bool)
                 np.testing.assert_allclose(
-                    desk.ws.q[everywhere], general_values(desk, v)[everywhere], rtol=0, atol=size
+                    work.ws.q[everywhere], general_values(work, v)[everywhere], rtol=0, atol=size
                 )
 
     @pytest.mark.parametrize("kind", BOXES)
@@ -87,11 +97,11 @@ class TestSweep:
         rng = np.random.default_rng(2)
         for _ in range(10):
             sample = BOXES[kind](rng, 30, ragged_ptr(rng, 30, 3))
-            desk, v = sample.desk, rng.normal(size=30)
-            rank(desk, v)
-            one, other = np.empty((2, desk.reward.size))
-            first_box_sweep(desk, one)
-            box_sweep(desk, desk.everyone, other)
+            work, v = sample.work, rng.normal(size=30)
+            rank(work, v)
+            one, other = np.empty((2, work.reward.size))
+            first_box_sweep(work, one)
+            box_sweep(work, work.everyone, other)
             assert one.tobytes() == other.tobytes()
 
     @pytest.mark.parametrize("kind", KINDS)
@@ -99,13 +109,13 @@ class TestSweep:
         rng = np.random.default_rng(3)
         sample = KINDS[kind](rng, 30, ragged_ptr(rng, 30, 3))
         other = copy_of(sample)
-        other.desk.ws.pairs[:] = rng.permutation(other.desk.everyone)
+        other.work.ws.pairs[:] = rng.permutation(other.work.everyone)
         for one in (sample, other):
-            start_planning(one.desk, False)
-            rank(one.desk, np.arange(30.0) % 7)
-            sweep(one.desk, np.arange(30.0) % 7)
-        assert sample.desk.ws.q.tobytes() == other.desk.ws.q.tobytes()
-        assert sample.desk.best.tolist() == other.desk.best.tolist()
+            start_planning(one.work, False)
+            rank(one.work, np.arange(30.0) % 7)
+            sweep(one.work, np.arange(30.0) % 7)
+        assert sample.work.ws.q.tobytes() == other.work.ws.q.tobytes()
+        assert sample.work.best.tolist() == other.work.best.tolist()
 
 
 class TestElimination:
@@ -117,24 +127,24 @@ class TestElimination:
         for seed in range(6):
             rng = np.random.default_rng([4, seed])
             sample = narrow(KINDS[kind](rng, 25, ragged_ptr(rng, 25, 6)))
-            desk = sample.desk
-            start_planning(desk, False)
-            desk.v[:] = rng.normal(size=25)
+            work = sample.work
+            start_planning(work, False)
+            work.v[:] = rng.normal(size=25)
             for _ in range(30):
-                far = desk.progress[6]
-                outcome, lo, hi = improve(desk, goal(c), 1e-9)
-                v = desk.v if outcome == CONVERGED else desk.rows.v
+                far = work.progress[6]
+                outcome, lo, hi = improve(work, goal(c), 1e-9)
+                v = work.v if outcome == CONVERGED else work.rows.v
                 wanted, q = full_sweep(sample, v)
                 clip(wanted, c)
-                assert desk.u.tobytes() == wanted.tobytes()
-                np.testing.assert_array_equal(desk.ws.q[desk.best], q[desk.best])
+                assert work.u.tobytes() == wanted.tobytes()
+                np.testing.assert_array_equal(work.ws.q[work.best], q[work.best])
                 if outcome == CONVERGED:
                     assert (lo, hi) == bracket(v, wanted, iterate.ROUNDING)
                     break
                 rounds += 1
-                if desk.progress[6] > 0.0:
-                    assert desk.progress[6] >= far
-                    left_out += int((desk.rows.lead > desk.progress[6]).sum())
+                if work.progress[6] > 0.0:
+                    assert work.progress[6] >= far
+                    left_out += int((work.rows.lead > work.progress[6]).sum())
         assert rounds > 10
         assert left_out > 20 * rounds
 
@@ -145,27 +155,27 @@ class TestElimination:
         for seed in range(8):
             rng = np.random.default_rng([5, seed])
             sample = narrow(KINDS[kind](rng, 20, ragged_ptr(rng, 20, 6)))
-            desk = sample.desk
-            start_planning(desk, False)
-            outcome, _, _ = improve(desk, goal(0.5, budget=200), 1e-6)
+            work = sample.work
+            start_planning(work, False)
+            outcome, _, _ = improve(work, goal(0.5, budget=200), 1e-6)
             assert outcome == CONVERGED
-            out = desk.rows.lead > desk.progress[6]
+            out = work.rows.lead > work.progress[6]
             some += int(out.sum())
-            q = pair_values(sample, desk.v)
-            state = np.repeat(np.arange(20), np.diff(desk.m.pair_ptr))
-            top = np.maximum.reduceat(q, desk.m.pair_ptr[:-1])
+            q = pair_values(sample, work.v)
+            state = np.repeat(np.arange(20), np.diff(work.m.pair_ptr))
+            top = np.maximum.reduceat(q, work.m.pair_ptr[:-1])
             assert (q[out] < top[state[out]]).all()
-            np.testing.assert_allclose(desk.ws.q[~out], q[~out], rtol=0, atol=1e-11)
+            np.testing.assert_allclose(work.ws.q[~out], q[~out], rtol=0, atol=1e-11)
         assert some > 50
 
     def test_without_inner_sweeps_nothing_is_left_out(self):
         rng = np.random.default_rng(6)
         sample = narrow(random_box(rng, 20, ragged_ptr(rng, 20, 6)))
-        start_planning(sample.desk, False)
-        outcome, _, _ = improve(sample.desk, goal(inner=0, budget=10**4), 1e-6)
+        start_planning(sample.work, False)
+        outcome, _, _ = improve(sample.work, goal(inner=0, budget=10**4), 1e-6)
         assert outcome == CONVERGED
-        assert (sample.desk.rows.lead == -np.inf).all()
-        assert sample.desk.progress[0] == sample.desk.progress[2]
+        assert (sample.work.rows.lead == -np.inf).all()
+        assert sample.work.progress[0] == sample.work.progress[2]
 
 
 class TestBudget:
@@ -179,17 +189,17 @@ class TestBudget:
             found = []
             for budget in (1, 3, 10**6):
                 one = copy_of(sample)
-                start_planning(one.desk, False)
+                start_planning(one.work, False)
                 outcome, calls = RUNNING, 0
                 while outcome == RUNNING:
-                    outcome, lo, hi = improve(one.desk, goal(0.7, inner, budget), 1e-8)
+                    outcome, lo, hi = improve(one.work, goal(0.7, inner, budget), 1e-8)
                     calls += 1
                     if outcome == RUNNING:
                         assert (lo, hi) == (-np.inf, np.inf)
                 most = max(most, calls)
                 pairs, weight = np.empty(30, dtype=np.int64), np.empty(15)
-                mixes = choose(one.desk, 0.7, 1e-8 - (hi - lo), True, pairs, weight)
-                parts = one.desk.v, one.desk.u, one.desk.best, one.desk.progress, pairs, weight
+                mixes = choose(one.work, 0.7, 1e-8 - (hi - lo), True, pairs, weight)
+                parts = one.work.v, one.work.u, one.work.best, one.work.progress, pairs, weight
                 found.append((outcome, lo, hi, mixes, *(part.tobytes() for part in parts)))
             assert found[0] == found[1] == found[2]
             assert found[0][0] == CONVERGED
@@ -202,13 +212,13 @@ class TestImprove:
         for seed in range(6):
             rng = np.random.default_rng([8, seed])
             sample = KINDS[kind](rng, 10, ragged_ptr(rng, 10, 3))
-            desk = sample.desk
-            start_planning(desk, False)
+            work = sample.work
+            start_planning(work, False)
             for c, tol in ((0.3, 1e-3), (0.3, 1e-7), (np.inf, 1e-7)):
-                start_planning(desk, True)
-                outcome, lo, hi = improve(desk, goal(c, budget=10**5), tol)
-                top = np.maximum.reduceat(pair_values(sample, desk.v), desk.m.pair_ptr[:-1])
-                step = np.minimum(top, top.min() + c) - desk.v
+                start_planning(work, True)
+                outcome, lo, hi = improve(work, goal(c, budget=10**5), tol)
+                top = np.maximum.reduceat(pair_values(sample, work.v), work.m.pair_ptr[:-1])
+                step = np.minimum(top, top.min() + c) - work.v
                 assert outcome == CONVERGED
                 assert hi - lo <= tol
                 assert (lo, hi) == pytest.approx((step.min(), step.max()), abs=1e-11)
@@ -216,24 +226,24 @@ class TestImprove:
     def test_an_iterate_that_is_too_wide_ends_it(self):
         rng = np.random.default_rng(9)
         sample = random_box(rng, 10, ragged_ptr(rng, 10, 3))
-        start_planning(sample.desk, False)
-        outcome, lo, hi = improve(sample.desk, goal(inner=0, budget=100, widest=1e-3), 1e-9)
+        start_planning(sample.work, False)
+        outcome, lo, hi = improve(sample.work, goal(inner=0, budget=100, widest=1e-3), 1e-9)
         assert outcome == TOO_WIDE
-        assert np.ptp(sample.desk.v) > 1e-3
+        assert np.ptp(sample.work.v) > 1e-3
         assert lo < hi
-        assert sample.desk.progress[0] == 1.0
+        assert sample.work.progress[0] == 1.0
 
     def test_starting_forgets(self):
         rng = np.random.default_rng(10)
         sample = random_box(rng, 12, ragged_ptr(rng, 12, 3))
         fresh, results = copy_of(sample), []
-        start_planning(sample.desk, False)
-        improve(sample.desk, goal(0.1, budget=5), 1e-12)
+        start_planning(sample.work, False)
+        improve(sample.work, goal(0.1, budget=5), 1e-12)
         for one in (sample, fresh):
-            one.desk.ws.version[0] += 1
-            start_planning(one.desk, False)
-            assert not one.desk.v.any()
-            results.append((*improve(one.desk, goal(0.5, budget=1000), 1e-8), one.desk.v.tobytes()))
+            one.work.ws.version[0] += 1
+            start_planning(one.work, False)
+            assert not one.work.v.any()
+            results.append((*improve(one.work, goal(0.5, budget=1000), 1e-8), one.work.v.tobytes()))
         assert results[0] == results[1]
 
     @pytest.mark.parametrize("kind", KINDS)
@@ -243,22 +253,22 @@ class TestImprove:
             for seed in range(2):
                 rng = np.random.default_rng([11, seed])
                 sample = KINDS[kind](rng, 6, ragged_ptr(rng, 6, 3))
-                desk, pairs, weight = sample.desk, np.empty(12, dtype=np.int64), np.empty(6)
+                work, pairs, weight = sample.work, np.empty(12, dtype=np.int64), np.empty(6)
                 if mode == "interpreted":
                     monkeypatch.setattr(module, "now", lambda moment: 0.0)  # the C library's clock is for compiled code
                     with interpreted():
                         result = plan(sample, pairs, weight)
                 else:
                     result = plan(sample, pairs, weight)
-                parts = desk.v, desk.u, desk.best, desk.progress, pairs, weight
+                parts = work.v, work.u, work.best, work.progress, pairs, weight
                 found.append((*result, *(part.tobytes() for part in parts)))
         assert found[:2] == found[2:]
 
 
 def plan(sample, pairs, weight):
-    start_planning(sample.desk, False)
-    outcome, lo, hi = improve(sample.desk, goal(0.5, budget=60), 1e-5)
-    mixes = choose(sample.desk, 0.5, max(1e-5 - (hi - lo), 0.0), True, pairs, weight)
+    start_planning(sample.work, False)
+    outcome, lo, hi = improve(sample.work, goal(0.5, budget=60), 1e-5)
+    mixes = choose(sample.work, 0.5, max(1e-5 - (hi - lo), 0.0), True, pairs, weight)
     return int(outcome), float(lo), float(hi), bool(mixes)
 
 
@@ -269,16 +279,16 @@ class TestSlack:
         rng, clear = np.random.default_rng(12), 0
         for _ in range(10):
             sample = BOXES[kind](rng, 20, ragged_ptr(rng, 20, 3))
-            desk, rows = sample.desk, sample.desk.rows
-            assert np.isnan(desk.m.slack).all()
-            rank(desk, rng.normal(size=20))
-            first_box_sweep(desk, desk.ws.q)
-            for i in range(desk.reward.size):
-                exact, rest = 1 - sum(map(Fraction, sample.low[i].tolist())), Fraction(float(desk.m.rest[i]))
-                assert desk.m.slack[i] == pytest.approx(float(exact), abs=1e-15)
-                assert desk.m.slack[i] >= 0.0
-                within = int((~desk.sets.closed).sum()) if kind == "closed" and desk.sets.flagged[i] else 20
-                position = rows.stop[i] - (21 if within < 20 or (kind == "closed" and desk.sets.flagged[i]) else 0)
+            work, rows = sample.work, sample.work.rows
+            assert np.isnan(work.m.slack).all()
+            rank(work, rng.normal(size=20))
+            first_box_sweep(work, work.ws.q)
+            for i in range(work.reward.size):
+                exact, rest = 1 - sum(map(Fraction, sample.low[i].tolist())), Fraction(float(work.m.rest[i]))
+                assert work.m.slack[i] == pytest.approx(float(exact), abs=1e-15)
+                assert work.m.slack[i] >= 0.0
+                within = int((~work.sets.closed).sum()) if kind == "closed" and work.sets.flagged[i] else 20
+                position = rows.stop[i] - (21 if within < 20 or (kind == "closed" and work.sets.flagged[i]) else 0)
                 assert 0 <= position < within
                 assert position * rest + Fraction(float(rows.part[i])) == pytest.approx(float(exact), abs=1e-12)
                 if rest > 0 and 1e-9 < exact / rest % 1 < 1 - 1e-9:

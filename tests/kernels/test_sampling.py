@@ -16,7 +16,7 @@ from scipy.stats import chi2
 from spanrl import Env
 from spanrl.kernels.interact import interact
 from spanrl.kernels.sampling import Sampler, build_slots, draw, locate, sfc64, to_unit
-from spanrl.models.checks import frozen
+from spanrl.models.checks import immutable
 from spanrl.seeding import get_state, streams
 
 LEVEL = 1e-3
@@ -26,11 +26,11 @@ WORD = 2**64
 
 def make_sampler(rows, succ=None):
     """Return a sampler of pairs with these probabilities; the successor of an outcome is its own number, or as given."""
-    ptr = frozen(np.concatenate(([0], np.cumsum([len(row) for row in rows]))), np.int64)
-    prob = frozen(np.concatenate(rows), np.float64)
-    succ = frozen(np.arange(prob.size) if succ is None else succ, np.uint32)
-    slots = (frozen(part, part.dtype) for part in build_slots(ptr, prob, succ))
-    return Sampler(ptr, succ, frozen(np.arange(prob.size), np.float64), *slots)
+    ptr = immutable(np.concatenate(([0], np.cumsum([len(row) for row in rows]))), np.int64)
+    prob = immutable(np.concatenate(rows), np.float64)
+    succ = immutable(np.arange(prob.size) if succ is None else succ, np.uint32)
+    slots = (immutable(part, part.dtype) for part in build_slots(ptr, prob, succ))
+    return Sampler(ptr, succ, immutable(np.arange(prob.size), np.float64), *slots)
 
 
 def exact_law(sampler, pair):
@@ -102,8 +102,8 @@ class TestTables:
     def test_compiled_and_interpreted_tables_agree(self):
         rng = np.random.default_rng(3)
         table = [rng.dirichlet(np.ones(n)) for n in (1, 2, 3, 5, 8)]
-        ptr = frozen(np.concatenate(([0], np.cumsum([1, 2, 3, 5, 8]))), np.int64)
-        arrays = ptr, frozen(np.concatenate(table), np.float64), frozen(np.arange(19), np.uint32)
+        ptr = immutable(np.concatenate(([0], np.cumsum([1, 2, 3, 5, 8]))), np.int64)
+        arrays = ptr, immutable(np.concatenate(table), np.float64), immutable(np.arange(19), np.uint32)
         for one, other in zip(build_slots(*arrays), build_slots.py_func(*arrays), strict=True):
             np.testing.assert_array_equal(one, other)
 

@@ -257,3 +257,26 @@ def test_a_loop_is_compiled_once_for_all_functions_and_found_by_the_next_process
         assert history[what]["again"] == 402.0
         assert history[what]["signatures"] == 1
     assert history["kernels"]["hits"]["goes_round"] == 1
+
+
+MOVED = """
+import json
+from {home} import Pair
+from spanrl.kernels.jit import kernel
+
+@kernel
+def less(pair):
+    return pair.first - pair.second
+
+print(json.dumps(less(Pair(3.0, 1.0))))
+"""
+
+
+def test_a_class_that_has_moved_to_another_module_is_compiled_anew(tmp_path):
+    """As after an update of the package: what lies in the cache names a module that is gone."""
+    fields = "from typing import Any, NamedTuple\n\nclass Pair(NamedTuple):\n    first: Any\n    second: Any\n"
+    for home in ("before", "after"):
+        (tmp_path / f"{home}.py").write_text(fields)
+        (tmp_path / "run.py").write_text(MOVED.format(home=home))
+        assert run(tmp_path) == 2.0
+        (tmp_path / f"{home}.py").unlink()

@@ -27,7 +27,7 @@ from spanrl.agents.learner import Learner
 from spanrl.envs import registry as env_registry
 from spanrl.envs.env import EnvInfo
 from spanrl.errors import InputError, OptionError, UnknownNameError
-from spanrl.models.checks import frozen
+from spanrl.models.checks import immutable
 
 ENVS = [entry.name for entry in list_envs()] + ["three-state[delta=0]", "riverswim[variant=osband]"]
 REQUIRED = {"scal": "scal[span_bound=2]"}
@@ -109,49 +109,51 @@ class TestBrokenTables:
         broken("out_ptr must be a read-only vector", out_ptr=[0, 2, 3, 5])
 
     def test_lengths(self):
-        broken("the outcome arrays do not fit together", out_law=frozen([0, 0], np.uint8))
-        broken("the outcome arrays do not fit together", out_ptr=frozen([0, 2, 5], np.int64))
-        broken("the outcome arrays do not fit together", out_ptr=frozen([0, 2, 3, 4], np.int64))
+        broken("the outcome arrays do not fit together", out_law=immutable([0, 0], np.uint8))
+        broken("the outcome arrays do not fit together", out_ptr=immutable([0, 2, 5], np.int64))
+        broken("the outcome arrays do not fit together", out_ptr=immutable([0, 2, 3, 4], np.int64))
 
     def test_a_pair_without_outcomes(self):
-        broken("every pair must have an outcome; entry 1 is the first of 1", out_ptr=frozen([0, 3, 3, 5], np.int64))
+        broken("every pair must have an outcome; entry 1 is the first of 1", out_ptr=immutable([0, 3, 3, 5], np.int64))
 
     def test_probabilities(self):
         broken(
             "the probability of an outcome must be above 0; entry 1 is the first of 1",
-            out_prob=frozen([1.0, 0.0, 1.0, 0.5, 0.5], float),
+            out_prob=immutable([1.0, 0.0, 1.0, 0.5, 0.5], float),
         )
-        broken("the probability of an outcome must be above 0", out_prob=frozen([np.nan, 0.75, 1.0, 0.5, 0.5], float))
+        broken(
+            "the probability of an outcome must be above 0", out_prob=immutable([np.nan, 0.75, 1.0, 0.5, 0.5], float)
+        )
         words = r"the total probability of the pair \[s=0, a=0\] is 1.01 by the outcomes; it must be 1"
-        broken(words, out_prob=frozen([0.26, 0.75, 1.0, 0.5, 0.5], float))
+        broken(words, out_prob=immutable([0.26, 0.75, 1.0, 0.5, 0.5], float))
 
     def test_successors_and_laws(self):
         broken(
             r"the successor of an outcome must be a state in 0\.\.1; entry 2",
-            out_succ=frozen([0, 1, 2, 0, 1], np.uint32),
+            out_succ=immutable([0, 1, 2, 0, 1], np.uint32),
         )
         broken(
             r"the law of an outcome must be 0 \(fixed\) or 1 \(Bernoulli\); entry 0",
-            out_law=frozen([7, 1, 0, 0, 0], np.uint8),
+            out_law=immutable([7, 1, 0, 0, 0], np.uint8),
         )
 
     def test_rewards(self):
         broken(
             r"the mean reward of an outcome must lie in \[0, 1\]; entry 4",
-            out_reward=frozen([0, 0.5, 1, 0, 1.5], float),
+            out_reward=immutable([0, 0.5, 1, 0, 1.5], float),
         )
         words = r"the mean reward of the pair \[s=1, a=0\] is 0.45 by the outcomes; it must be 0.5"
-        broken(words, out_reward=frozen([0, 0.5, 1, 0, 0.9], float))
-        check_env(small_env(out_reward=frozen([0, 0.5, 1, 0, 1 - 1e-13], float)))
+        broken(words, out_reward=immutable([0, 0.5, 1, 0, 0.9], float))
+        check_env(small_env(out_reward=immutable([0, 0.5, 1, 0, 1 - 1e-13], float)))
 
     def test_transitions(self):
         broken(
             r"the probability of \[s=0, a=0\] → [01] by the outcomes differs from that of mdp by 0\.\d",
-            out_succ=frozen([0, 0, 1, 0, 1], np.uint32),
+            out_succ=immutable([0, 0, 1, 0, 1], np.uint32),
         )
         broken(
             r"\[s=0, a=1\] → [01] by the outcomes differs from that of mdp by 1",
-            out_succ=frozen([0, 1, 0, 0, 1], np.uint32),
+            out_succ=immutable([0, 1, 0, 0, 1], np.uint32),
         )
 
     @pytest.mark.parametrize("start", [[0.5, 0.4], [-0.5, 1.5], [np.nan, 1.0]])

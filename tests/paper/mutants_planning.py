@@ -12,7 +12,7 @@ from slow_planning import Index, slow_system
 
 from spanrl.errors import ModelError
 from spanrl.models.bounded import BoundedMDP
-from spanrl.models.checks import frozen
+from spanrl.models.checks import immutable
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.models.solution import Evaluation, Solution
@@ -267,7 +267,7 @@ def augment_to(end: Callable[[BoundedMDP], tuple[Vector, Vector]]) -> Mutant:
 
     def augment(bounded: BoundedMDP) -> BoundedMDP:
         low, high = end(bounded)
-        return replace(bounded, r_low=frozen(low, np.float64), r_high=frozen(high, np.float64))
+        return replace(bounded, r_low=immutable(low, np.float64), r_high=immutable(high, np.float64))
 
     return lambda system: system.changed(augment=augment)
 
@@ -281,7 +281,7 @@ def perturb_replacing(system: System) -> System:
     def perturb(bounded: BoundedMDP, eta: float, state: int) -> BoundedMDP:
         moved = system.perturb(bounded, eta, state)
         high = np.where(moved.succ == state, 1.0, moved.p_high)
-        return replace(moved, p_high=frozen(high, np.float64))
+        return replace(moved, p_high=immutable(high, np.float64))
 
     return system.changed(perturb=perturb)
 

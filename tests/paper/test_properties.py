@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spanrl.errors import ModelError
-from spanrl.models.checks import frozen
+from spanrl.models.checks import immutable
 from spanrl.paper import oracles_chains
 from spanrl.paper.claims import constrained, evaluation, feasibility, guarantees, sets, span_operator, truncation
 from spanrl.paper.claims.base import EXACT, LP_TOL
@@ -165,7 +165,7 @@ def test_scaling_the_rewards_scales_gain_and_span(model, c, factor):
     names = ("r_low", "r_high") if hasattr(model, "r_low") else ("reward",)
     scaled = replace(
         model, r_min=model.r_min * factor, r_max=model.r_max * factor,
-        **{name: frozen(getattr(model, name) * factor, np.float64) for name in names},
+        **{name: immutable(getattr(model, name) * factor, np.float64) for name in names},
     )  # fmt: skip
     one, other = (REAL.solve(m, span_bound=bound, tol=1e-8) for m, bound in ((model, c), (scaled, c * factor)))
     assert other.gain == pytest.approx(factor * one.gain, abs=1e-7)

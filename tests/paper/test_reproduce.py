@@ -379,7 +379,7 @@ def test_interrupted_command_says_how_to_go_on(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(reproduce, "ask", interrupted)
     assert main(["reproduce", "--scale", "smoke", "--out", str(tmp_path / "out"), "--only", "X1"]) == 130
-    assert "The same command goes on." in capsys.readouterr().err
+    assert "The same command resumes." in capsys.readouterr().err
 
 
 def test_paper_scale_is_the_papers():

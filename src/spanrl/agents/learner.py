@@ -31,9 +31,9 @@ from spanrl.agents.offers import EPISODES, HOOK, RESUME, SETS
 from spanrl.agents.planner import Plan, Planner, Start
 from spanrl.confidence.estimate import Estimate
 from spanrl.errors import OptionError
-from spanrl.kernels.desk import new_choice
 from spanrl.kernels.jit import Passed
 from spanrl.kernels.layout import PLAIN
+from spanrl.kernels.plan_workspace import new_episode_policy
 from spanrl.kernels.sampling import Sampler
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Batch, Counts
@@ -111,7 +111,7 @@ class Learner:
         self._planner = Planner(info, rules.estimate, rules.episodes, rules.tolerance)
         self._steps_left = 0
         self._seen: dict[tuple[int, float, int], int] = {}
-        self._hand: _Hand | None = None
+        self._lists: _PolicyLists | None = None
         self._last: tuple[int, int] | None = None
 
     def act(self, state: int) -> int:
@@ -119,25 +119,25 @@ class Learner:
         s = checked_state("act: the state", state, self.info, self.t)
         if self._last is not None:
             raise OptionError(f"act: step {self.t + 1} has no reward yet. Call observe(reward, next_state) first.")
-        hand = self._hand
-        if hand is None or self._steps_left <= 0:
-            hand, choice = self._begin_by_hand(s)
+        lists = self._lists
+        if lists is None or self._steps_left <= 0:
+            lists, choice = self._begin_by_hand(s)
         else:
-            choice = self._draw(hand, s)
-            if hand.left[choice] <= 0:
-                hand, choice = self._begin_by_hand(s)
-        self._last = choice, hand.pairs[choice]
-        return hand.actions[choice]
+            choice = self._draw(lists, s)
+            if lists.left[choice] <= 0:
+                lists, choice = self._begin_by_hand(s)
+        self._last = choice, lists.pairs[choice]
+        return lists.actions[choice]
 
     def observe(self, reward: float, next_state: int) -> None:
         """Take the reward and the next state that the last action brought."""
-        if self._last is None or self._hand is None:
+        if self._last is None or self._lists is None:
             raise OptionError("observe: no action is waiting for its reward. Call act(state) first.")
         succ = checked_state("observe: the next state", next_state, self.info, self.t)
         choice, pair = self._last
         key = pair, checked_reward(reward, self.info, self.t), succ
         self._seen[key] = self._seen.get(key, 0) + 1
-        self._hand.left[choice] -= 1
+        self._lists.left[choice] -= 1
         self._steps_left -= 1
         self.t, self._last = self.t + 1, None
 
@@ -220,7 +220,7 @@ class Learner:
         """Go on in compiled code, as :func:`spanrl.agents.loop.play` says; return the episodes begun."""
         rules, info, planner = self.rules, self.info, self._planner
         goal = planner.goal(rules.span_bound, rules.mixture, rules.warm_start)
-        choice = new_choice(info.n_states) if self.plan is None else self.plan.choice
+        choice = new_episode_policy(info.n_states) if self.plan is None else self.plan.choice
         planner.play(sampler, mean, self.counts, goal, rules.warm_start, choice, stage, times, steps)
         if stage.where[PLANNING] == STUCK:
             self.t = int(stage.where[T])
@@ -248,13 +248,13 @@ class Learner:
         assert self._last is None
         state: dict[str, Any] = {
             "t": self.t, "steps_left": self._steps_left, "n_episodes": self.n_episodes, "seconds": self.seconds,
-            "by_hand": self._hand is not None, "began_in": self.began_in,
+            "by_hand": self._lists is not None, "began_in": self.began_in,
             "bias": self._planner.bias.copy(), "record": self.episode and list(self.episode),
             **counts.arrays(),
             **{f"seen.{name}": part for name, part in seen._asdict().items()},
         }  # fmt: skip
         if plan is not None:
-            left = plan.left.copy() if self._hand is None else np.array(self._hand.left, dtype=np.int64)
+            left = plan.left.copy() if self._lists is None else np.array(self._lists.left, dtype=np.int64)
             parts = plan._asdict() | {"left": left, "gain_bounds": list(plan.gain_bounds)}
             state |= {f"plan.{name}": value for name, value in parts.items()}
         return state
@@ -273,7 +273,7 @@ class Learner:
         self.plan = self._plan_from(given)
         self.began_in = given.integer("began_in", 0, info.n_states - 1)
         self._steps_left = given.integer("steps_left", 0, self.plan.steps)
-        self._hand = self._by_hand(self.plan) if given.flag("by_hand") else None
+        self._lists = self._by_hand(self.plan) if given.flag("by_hand") else None
 
     def _batch_from(self, given: StateReader) -> dict[tuple[int, float, int], int]:
         """Return what was collected one by one."""
@@ -317,22 +317,22 @@ class Learner:
             self.rng.integers(2**64, size=4, dtype=np.uint64) if self.rules.estimate.draws else np.zeros(4, np.uint64)
         )
 
-    def _begin_by_hand(self, state: int) -> tuple[_Hand, int]:
+    def _begin_by_hand(self, state: int) -> tuple[_PolicyLists, int]:
         self.begin_episode(Batch.from_dict(self._seen), state)
         self._seen = {}
         assert self.plan is not None
-        hand = self._hand = self._by_hand(self.plan)
-        choice = self._draw(hand, state)
-        if min(hand.left[choice], self._steps_left) <= 0:
+        lists = self._lists = self._by_hand(self.plan)
+        choice = self._draw(lists, state)
+        if min(lists.left[choice], self._steps_left) <= 0:
             raise self.is_stuck()
-        return hand, choice
+        return lists, choice
 
-    def _by_hand(self, plan: Plan) -> _Hand:
+    def _by_hand(self, plan: Plan) -> _PolicyLists:
         actions = self.info.action[plan.pairs]
-        return _Hand(plan.pairs.tolist(), plan.weight.tolist(), actions.tolist(), plan.left.tolist())
+        return _PolicyLists(plan.pairs.tolist(), plan.weight.tolist(), actions.tolist(), plan.left.tolist())
 
-    def _draw(self, hand: _Hand, state: int) -> int:
-        weight = hand.weight[state]
+    def _draw(self, lists: _PolicyLists, state: int) -> int:
+        weight = lists.weight[state]
         return 2 * state + (weight > 0.0 and self.rng.random() < weight)
 
 
@@ -344,7 +344,7 @@ def _episodes(records: NDArray[np.float64], r_min: float) -> Columns:
     return tuple(column.tolist() for column in columns)
 
 
-class _Hand(NamedTuple):
+class _PolicyLists(NamedTuple):
     """The plan as Python lists: what act and observe touch at every step."""
 
     pairs: list[int]

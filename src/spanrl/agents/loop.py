@@ -14,12 +14,12 @@ from spanrl.confidence.estimate import Known, check_rooms, check_sets
 from spanrl.kernels.choosing import choose
 from spanrl.kernels.clock import COUNTS, SAMPLING, SETS, SORTING, SWEEPS, now
 from spanrl.kernels.counting import add_batch, note_changes
-from spanrl.kernels.desk import LIVE, N_SWEEPS, ROUNDS
 from spanrl.kernels.extended import CONVERGED, RUNNING, improve, start_planning
 from spanrl.kernels.extremes import extremes
-from spanrl.kernels.frozen import by_length
+from spanrl.kernels.frozen_policy import by_length
 from spanrl.kernels.interact import add_up, harvest, interact
 from spanrl.kernels.jit import loop, part
+from spanrl.kernels.plan_workspace import LIVE, N_SWEEPS, ROUNDS
 
 T, STATE, PLANNING, MIXES, RECORDED, MARKED, NEW, LEFT, BEGUN, FROM = range(10)  # in Stage.where
 BEFORE, MEAN_BEFORE, REWARD, MEAN = range(4)  # in Stage.sums
@@ -58,40 +58,40 @@ class Stage(NamedTuple):
 
 
 @part
-def _plan(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, words, choice):
+def _plan(fill, limit, tolerance, work, problem, seen, goal, t, state, steps, words, choice):
     """Estimate at time t, sweep for one budget, and choose the policy at the end; return (outcome, lo, hi, mixes, span, steps allowed).
 
-    Rewards count from r_min. The sweeps in ``desk.progress`` are 0 at the start. ``choice`` is written on success.
+    Rewards count from r_min. The sweeps in ``work.progress`` are 0 at the start. ``choice`` is written on success.
     """
-    v, clock, sets = desk.v, desk.clock, desk.sets
-    begun, sorting = now(desk.moment), clock[SORTING]
+    v, clock, sets = work.v, work.clock, work.sets
+    begun, sorting = now(work.moment), clock[SORTING]
     known = Known(
-        seen, desk.changed[: desk.n_changed[0]], t, state, steps, problem.n_states, problem.max_actions, problem.r_min,
+        seen, work.changed[: work.n_changed[0]], t, state, steps, problem.n_states, problem.max_actions, problem.r_min,
         problem.r_max, problem.pair_ptr, words,
     )  # fmt: skip
-    if desk.progress[N_SWEEPS] == 0.0:
+    if work.progress[N_SWEEPS] == 0.0:
         fill(known, problem.settings, problem.kept, sets)
-        check_sets(desk.m.kind, problem.n_states, sets)
-        check_rooms(desk.m.kind, not desk.exact, sets)
+        check_sets(work.m.kind, problem.n_states, sets)
+        check_rooms(work.m.kind, not work.exact, sets)
         if problem.r_min != 0.0:  # values count from r_min: their digits are not spent on an offset
-            for i in range(desk.shifted.size):
-                desk.shifted[i] = sets.r_high[i] - problem.r_min
-        desk.n_changed[0] = 0
-        desk.ws.version[0] += 1
-        desk.ws_least.version[0] += 1
-        filled = now(desk.moment)
+            for i in range(work.shifted.size):
+                work.shifted[i] = sets.r_high[i] - problem.r_min
+        work.n_changed[0] = 0
+        work.ws.version[0] += 1
+        work.ws_least.version[0] += 1
+        filled = now(work.moment)
         clock[SETS] += filled - begun
         begun = filled
     tol = tolerance(known)
     if not tol > 0.0:
-        desk.progress[ROUNDS] = np.inf  # it would never converge
+        work.progress[ROUNDS] = np.inf  # it would never converge
         return RUNNING, -np.inf, np.inf, False, 0.0, 0
-    outcome, lo, hi = improve(desk, goal, tol)
+    outcome, lo, hi = improve(work, goal, tol)
     mixes, span, steps_allowed = False, 0.0, 0
     if outcome == CONVERGED:
-        room, live = max(tol - (hi - lo), 0.0), int(desk.progress[LIVE])
+        room, live = max(tol - (hi - lo), 0.0), int(work.progress[LIVE])
         mixes = choose(
-            desk.m, sets, desk.ws, desk.ranked, desk.rows, desk.least, desk.ws_least, desk.ranked_least, v, desk.best, live,
+            work.m, sets, work.ws, work.ranked, work.rows, work.least, work.ws_least, work.ranked_least, v, work.best, live,
             goal.span_bound, room, goal.mixture, choice.pairs, choice.weight,
         )  # fmt: skip
         steps_allowed = limit(known, problem.limit_settings, choice.pairs, choice.allowed)
@@ -99,18 +99,18 @@ def _plan(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, wo
             choice.left[k] = choice.allowed[k]
         low, high = extremes(v)
         span = high - low
-    clock[SWEEPS] += now(desk.moment) - begun - (clock[SORTING] - sorting)
+    clock[SWEEPS] += now(work.moment) - begun - (clock[SORTING] - sorting)
     return outcome, lo, hi, mixes, span, steps_allowed
 
 
 @loop
-def plan_once(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, words, choice):
+def plan_once(fill, limit, tolerance, work, problem, seen, goal, t, state, steps, words, choice):
     """Plan one episode, for those who begin it themselves: as :func:`play` does, one budget per call."""
-    return _plan(fill, limit, tolerance, desk, problem, seen, goal, t, state, steps, words, choice)
+    return _plan(fill, limit, tolerance, work, problem, seen, goal, t, state, steps, words, choice)
 
 
 @part
-def _take_in(sampler, mean, desk, problem, seen, choice, stage):
+def _take_in(sampler, mean, work, problem, seen, choice, stage):
     """Add the experience of the episode that is over to the counts."""
     where, sums, batch = stage.where, stage.sums, stage.batch
     paid, expected, n = harvest(sampler.out_ptr, sampler.reward, sampler.succ, mean, choice, stage.tally, batch)
@@ -118,38 +118,38 @@ def _take_in(sampler, mean, desk, problem, seen, choice, stage):
     sums[REWARD], sums[MEAN] = sums[BEFORE], sums[MEAN_BEFORE]
     n_new = add_batch(batch.pair[:n], batch.reward[:n], batch.succ[:n], batch.times[:n], seen, problem.moved)
     assert n_new >= 0  # there is room for all successors that there are
-    desk.n_changed[0] = note_changes(batch.pair[:n], desk.changed, desk.n_changed[0])
+    work.n_changed[0] = note_changes(batch.pair[:n], work.changed, work.n_changed[0])
     where[NEW] += n_new
-    if not desk.owned and where[NEW] * 50 > seen.succ_ptr[-1]:
-        by_length(seen.succ_ptr, desk.everyone, desk.ws.pairs)  # this order only saves time: it may lag behind a little
+    if not work.owned and where[NEW] * 50 > seen.succ_ptr[-1]:
+        by_length(seen.succ_ptr, work.everyone, work.ws.pairs)  # this order only saves time: it may lag behind a little
         where[NEW] = 0
 
 
 @loop
-def play(fill, limit, tolerance, sampler, mean, desk, problem, seen, goal, from_bias, choice, stage, times, steps):
+def play(fill, limit, tolerance, sampler, mean, work, problem, seen, goal, from_bias, choice, stage, times, steps):
     """Go on until all ``times`` are measured, or it is time to let Python look: after ``steps`` steps, 30 ms, a budget of the planner."""
     where, sums, records, marks = stage.where, stage.sums, stage.records, stage.marks
-    clock = desk.clock
-    begun, last = now(desk.moment), where[T] + steps
+    clock = work.clock
+    begun, last = now(work.moment), where[T] + steps
     start = begun
     where[RECORDED] = where[MARKED] = 0
     while True:
         if where[PLANNING] == TO_BEGIN:
-            start_planning(desk.progress, desk.rows.lead, desk.v, from_bias)
+            start_planning(work.progress, work.rows.lead, work.v, from_bias)
             where[PLANNING] = UNDER_WAY
         if where[PLANNING] == UNDER_WAY:
             t = where[T] + 1
             outcome, lo, hi, mixes, span, where[LEFT] = _plan(
-                fill, limit, tolerance, desk, problem, seen, goal, t, where[STATE], t - where[BEGUN], stage.agent_words, choice
+                fill, limit, tolerance, work, problem, seen, goal, t, where[STATE], t - where[BEGUN], stage.agent_words, choice
             )  # fmt: skip
             if outcome != CONVERGED:
                 return
             k = where[RECORDED]
             records[k, START], records[k, LOW], records[k, HIGH] = t, lo, hi
-            records[k, SPAN], records[k, SWEPT], records[k, MIXED] = span, desk.progress[N_SWEEPS], mixes
+            records[k, SPAN], records[k, SWEPT], records[k, MIXED] = span, work.progress[N_SWEEPS], mixes
             where[PLANNING], where[MIXES], where[RECORDED] = DONE, mixes, k + 1
             where[BEGUN], where[FROM] = t, where[STATE]
-            start = now(desk.moment)
+            start = now(work.moment)
             if k + 1 == records.shape[0] or start - begun > _PAUSE:
                 return
         stop = min(last, times[where[MARKED]]) - where[T]
@@ -169,14 +169,14 @@ def play(fill, limit, tolerance, sampler, mean, desk, problem, seen, goal, from_
                 marks[k, MARKED_EPISODES] = where[RECORDED]
                 where[MARKED] = k + 1
             if where[MARKED] == times.size or where[T] == last:
-                clock[SAMPLING] += now(desk.moment) - start
+                clock[SAMPLING] += now(work.moment) - start
                 return
             continue
         if where[T] < where[BEGUN]:  # not a single step: the next episode would have none either
             where[PLANNING] = STUCK
             return
-        end = now(desk.moment)
+        end = now(work.moment)
         clock[SAMPLING] += end - start
-        _take_in(sampler, mean, desk, problem, seen, choice, stage)
+        _take_in(sampler, mean, work, problem, seen, choice, stage)
         where[PLANNING] = TO_BEGIN
-        clock[COUNTS] += now(desk.moment) - end
+        clock[COUNTS] += now(work.moment) - end

@@ -13,11 +13,21 @@ from spanrl.agents.loop import Problem, Stage, plan_once, play
 from spanrl.confidence.estimate import FILL, Estimate, Known, new_numbers, read_only
 from spanrl.errors import NotConvergedError, OptionError
 from spanrl.kernels.counting import add_batch, note_changes
-from spanrl.kernels.desk import N_SWEEPS, ROUNDS, WIDTH, Choice, Desk, Goal, new_choice, new_ranking, new_rows
 from spanrl.kernels.extended import CONVERGED, TOO_WIDE, start_planning
-from spanrl.kernels.frozen import by_length, new_frozen
+from spanrl.kernels.frozen_policy import by_length, new_frozen_policy
 from spanrl.kernels.jit import Passed, check_part
 from spanrl.kernels.layout import BALL, BOX, PLAIN, Arrays, new_workspace
+from spanrl.kernels.plan_workspace import (
+    N_SWEEPS,
+    ROUNDS,
+    WIDTH,
+    EpisodePolicy,
+    Goal,
+    PlanWorkspace,
+    new_episode_policy,
+    new_ranking,
+    new_rows,
+)
 from spanrl.models.counts import Batch, Counts, Seen
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
@@ -44,9 +54,9 @@ class Plan(NamedTuple):
     steps: int
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> EpisodePolicy:
         """The arrays of the policy, as the kernels take them."""
-        return Choice(self.pairs, self.weight, self.left, self.allowed)
+        return EpisodePolicy(self.pairs, self.weight, self.left, self.allowed)
 
     def policy(self, info: ProblemInfo) -> Policy:
         """Return it as a table of probabilities."""
@@ -84,18 +94,18 @@ class Planner:
         self._least, self._progress = read_only(np.zeros(k)), np.zeros(9)
         self._seen: Seen | None = None
         self._listed = -1
-        self._desk: Desk
+        self._work: PlanWorkspace
         self._problem: Problem
         self._budget = max(1, int(2e7 / (50 * k)))  # full sweeps in about 0.1 s: Ctrl-C is seen in between
 
     def take_in(self, counts: Counts, batch: Batch) -> None:
         """Bring ``counts`` up to date with the experience of an episode."""
-        desk = self._lay_out(counts)
+        work = self._lay_out(counts)
         if add_batch(*batch, counts.seen, self._problem.moved) < 0:
             counts.reserve(2 * (counts.succ.size + batch.pair.size))  # more will come
-            desk = self._lay_out(counts)
+            work = self._lay_out(counts)
             add_batch(*batch, counts.seen, self._problem.moved)
-        desk.n_changed[0] = note_changes(batch.pair, desk.changed, desk.n_changed[0])
+        work.n_changed[0] = note_changes(batch.pair, work.changed, work.n_changed[0])
 
     def plan(
         self, counts: Counts, start: Start, *, span_bound: float, mixture: bool, from_bias: bool, plain: bool = False
@@ -120,14 +130,14 @@ class Planner:
         return Goal(float(span_bound), float(widest), _INNER if from_bias else 0, bool(mixture), self._budget)
 
     def play(
-        self, sampler: Any, mean: NDArray[np.float64], counts: Counts, goal: Goal, from_bias: bool, choice: Choice,
+        self, sampler: Any, mean: NDArray[np.float64], counts: Counts, goal: Goal, from_bias: bool, choice: EpisodePolicy,
         stage: Stage, times: NDArray[np.int64], steps: int,
     ) -> None:  # fmt: skip
         """Go on with a run in compiled code, planning included: see :func:`spanrl.agents.loop.play`."""
         counts.reserve(sampler.succ.size)  # no more successors than that can be seen
-        desk = self._lay_out(counts)
+        work = self._lay_out(counts)
         play(
-            *self._parts, sampler, mean, desk, self._problem, counts.seen, goal, from_bias, choice, stage, times, steps
+            *self._parts, sampler, mean, work, self._problem, counts.seen, goal, from_bias, choice, stage, times, steps
         )
         self._listed = counts.succ_ptr[-1]
         self._check_rounds()
@@ -162,7 +172,7 @@ class Planner:
         radii = estimate.radii_at(counts, t, self.info, 0)
         return float(min(1.0, self.info.size / (c * t) if c > 0 else 1.0, radii.min()))
 
-    def _lay_out(self, counts: Counts) -> Desk:
+    def _lay_out(self, counts: Counts) -> PlanWorkspace:
         """Return the arrays for the kernels; they are made anew only when the counts were moved to larger ones."""
         info, seen, estimate = self.info, counts.seen, self.estimate
         before = self._seen
@@ -176,26 +186,26 @@ class Planner:
             shifted = sets.r_high if info.r_min == 0 else np.empty(k)
             listed = 0 if estimate.geometry == PLAIN else room  # rows of plain models are not sorted
             one, other = (new_ranking(new_workspace(S, k, listed), estimate.closes_states) for _ in range(2))
-            self._desk = Desk(
+            self._work = PlanWorkspace(
                 model, sets, estimate.owns_rows, not estimate.roomy, np.arange(k), np.array([k]), read_only(shifted), shifted,
                 self._least, one[0], other[0],
-                one[1], other[1], self._rows, new_frozen(S, room), self.bias, self._u, self._best, self._all,
+                one[1], other[1], self._rows, new_frozen_policy(S, room), self.bias, self._u, self._best, self._all,
                 self._progress, self.clock, np.zeros(2, dtype=np.int64),
             )  # fmt: skip
             numbers = S, int(info.max_actions), float(info.r_min), float(info.r_max), info.pair_ptr
             self._problem = Problem(*numbers, *self._settings, kept, moved)
         if not estimate.owns_rows and self._listed != seen.succ_ptr[-1]:
             self._listed = seen.succ_ptr[-1]
-            by_length(seen.succ_ptr, self._all, self._desk.ws.pairs)
-        return self._desk
+            by_length(seen.succ_ptr, self._all, self._work.ws.pairs)
+        return self._work
 
     def _iterate(self, counts: Counts, start: Start, goal: Goal, from_bias: bool) -> tuple[Plan | None, int]:
         """Sweep until the bracket closes; return the plan (None where an iterate's span exceeds ``goal.widest``) and the sweeps."""
-        choice, progress, desk = new_choice(self.info.n_states), self._progress, self._lay_out(counts)
-        start_planning(progress, desk.rows.lead, desk.v, from_bias)
+        choice, progress, work = new_episode_policy(self.info.n_states), self._progress, self._lay_out(counts)
+        start_planning(progress, work.rows.lead, work.v, from_bias)
         while True:
             outcome, low, high, mixes, span, steps = plan_once(
-                *self._parts, desk, self._problem, counts.seen, goal, *start, choice
+                *self._parts, work, self._problem, counts.seen, goal, *start, choice
             )
             if outcome == CONVERGED:
                 sweeps = int(progress[N_SWEEPS])

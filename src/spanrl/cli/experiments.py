@@ -26,7 +26,7 @@ from spanrl.cli.output import (
 from spanrl.errors import OptionError
 
 if TYPE_CHECKING:
-    from spanrl.experiments.driver import Outcome
+    from spanrl.experiments.driver import DriverResult
     from spanrl.experiments.spec import Cell, Spec
 
 _LISTED = 20
@@ -100,7 +100,7 @@ def run(
     _finish(outcome, out)
 
 
-def _finish(outcome: Outcome, out: str) -> None:
+def _finish(outcome: DriverResult, out: str) -> None:
     """Print what came of it, and leave with the exit code that says so."""
     if outcome.interrupted:
         tell(f"{outcome.finished} of {outcome.cells} cells are finished. The same command resumes.")
@@ -113,7 +113,7 @@ def _finish(outcome: Outcome, out: str) -> None:
         raise typer.Exit(1)
 
 
-def _summarise(outcome: Outcome, out: str) -> None:
+def _summarise(outcome: DriverResult, out: str) -> None:
     """Print the final regrets; whatever keeps us from it does not change what was done."""
     from spanrl.errors import RunFileError
     from spanrl.experiments.results import load_results
@@ -128,7 +128,7 @@ def _summarise(outcome: Outcome, out: str) -> None:
         tell(str(error))
 
 
-def _list_failures(outcome: Outcome, out: str) -> None:
+def _list_failures(outcome: DriverResult, out: str) -> None:
     for name, reason in list(outcome.failed.items())[:_LISTED]:
         tell(f"{name} failed: {reason}")
     hidden = len(outcome.failed) - _LISTED

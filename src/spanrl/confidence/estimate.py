@@ -1,7 +1,7 @@
 """What an estimate is: from what a learner has seen to the models it plans on.
 
 An estimate is a frozen object. Its compiled ``fill`` writes, once per plan, what it says of every pair: boxes, L1 balls, or one plain model
-(:class:`spanrl.kernels.desk.Sets` states the contract). :class:`Estimate` lists what else it tells, with the usual answers.
+(:class:`spanrl.kernels.plan_workspace.Sets` states the contract). :class:`Estimate` lists what else it tells, with the usual answers.
 
 A file of one's own::
 
@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.errors import OptionError
-from spanrl.kernels.desk import Sets
 from spanrl.kernels.jit import Passed, Signature, check
 from spanrl.kernels.layout import BALL, BOX, PLAIN
+from spanrl.kernels.plan_workspace import Sets
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Counts, Seen
 from spanrl.models.info import ProblemInfo
@@ -157,7 +157,7 @@ def new_sets(rows: Seen, n_states: int, n_pairs: int, columns: NDArray[np.float6
 
 @check
 def check_sets(geometry: int, n_states: int, sets: Sets) -> None:
-    """Assert the contract of :class:`~spanrl.kernels.desk.Sets`."""
+    """Assert the contract of :class:`~spanrl.kernels.plan_workspace.Sets`."""
     ptr, n = sets.succ_ptr, int(sets.succ_ptr[-1])
     low, high = sets.low[:n], sets.low[:n] + sets.room[:n]
     assert (np.diff(ptr) >= 0).all(), "rows must begin where the last one ends"

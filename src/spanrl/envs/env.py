@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spanrl.errors import ModelError
 from spanrl.models import checks
-from spanrl.models.checks import ROUNDING, Array, frozen
+from spanrl.models.checks import ROUNDING, Array, immutable
 from spanrl.models.mdp import MDP
 from spanrl.names import Value
 from spanrl.options import one_of
@@ -122,11 +122,11 @@ class Env:
         ptr, prob, succ, reward, law = _canonical(ptr, prob, succ, reward, law)
         return cls(
             mdp,
-            frozen(ptr, np.int64),
-            frozen(prob, np.float64),
-            frozen(succ, np.uint32),
-            frozen(reward, np.float64),
-            frozen(law, np.uint8),
+            immutable(ptr, np.int64),
+            immutable(prob, np.float64),
+            immutable(succ, np.uint32),
+            immutable(reward, np.float64),
+            immutable(law, np.uint8),
             info or EnvInfo(),
         )
 
@@ -145,7 +145,7 @@ class Env:
         random = (rewards == "bernoulli") & (reward > mdp.r_min) & (reward < mdp.r_max)
         law = np.where(random, BERNOULLI, FIXED)
         return cls(
-            mdp, mdp.succ_ptr, mdp.prob, mdp.succ, frozen(reward, np.float64), frozen(law, np.uint8), info or EnvInfo()
+            mdp, mdp.succ_ptr, mdp.prob, mdp.succ, immutable(reward, np.float64), immutable(law, np.uint8), info or EnvInfo()
         )
 
     def outcomes(self, state: int, action: int) -> list[Outcome]:
@@ -177,7 +177,7 @@ class Env:
         from spanrl.kernels.sampling import Sampler, build_slots
 
         ptr, prob, succ, reward = self._realised
-        return Sampler(ptr, succ, reward, *(frozen(table, table.dtype) for table in build_slots(ptr, prob, succ)))
+        return Sampler(ptr, succ, reward, *(immutable(table, table.dtype) for table in build_slots(ptr, prob, succ)))
 
     @property
     def outcome_probs(self) -> NDArray[np.float64]:
@@ -268,10 +268,10 @@ def _realised(env: Env) -> tuple[Array, Array, Array, Array]:
     prob = np.bincount(np.cumsum(first) - 1, weights=prob)
     ptr = np.concatenate(([0], np.cumsum(np.bincount(pair[first], minlength=mdp.n_pairs))))
     return (
-        frozen(ptr, np.int64),
-        frozen(prob, np.float64),
-        frozen(succ[first], np.uint32),
-        frozen(reward[first] + 0.0, np.float64),
+        immutable(ptr, np.int64),
+        immutable(prob, np.float64),
+        immutable(succ[first], np.uint32),
+        immutable(reward[first] + 0.0, np.float64),
     )
 
 

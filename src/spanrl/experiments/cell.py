@@ -12,8 +12,8 @@ from spanrl.agents.offers import HOOK, offers
 from spanrl.agents.registry import make_agent
 from spanrl.errors import RunFileError
 from spanrl.experiments.engine import Job
-from spanrl.experiments.entry import MODEL
 from spanrl.experiments.plugins import are_unchanged, plugin_digests
+from spanrl.experiments.spec_entry import MODEL
 from spanrl.kernels.cache import source_digest
 from spanrl.learning.files import computed_with
 from spanrl.learning.learn import optimal_gain

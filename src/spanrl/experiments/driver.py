@@ -30,7 +30,7 @@ _REMEMBERED = 10_000  # lines that are not said twice
 
 
 @dataclass
-class Outcome:
+class DriverResult:
     """What a driver did: how many cells are finished now, which failed and why, and whether it was interrupted."""
 
     cells: int
@@ -49,7 +49,7 @@ class Driver:
         self._spec, self._store, self._engine, self._display = spec, store, engine, display
         self._cells = cells
         self._tally = Tally(spec.name, cells=len(cells))
-        self._outcome = Outcome(len(cells))
+        self._outcome = DriverResult(len(cells))
         self._queue: deque[Job] = deque()
         self._running: dict[str, Job] = {}
         self._tries: Counter[str] = Counter()
@@ -57,7 +57,7 @@ class Driver:
         self._said: set[str] = set()
         self._stopping = False
 
-    def run(self, *, retry_failed: bool = False) -> Outcome:
+    def run(self, *, retry_failed: bool = False) -> DriverResult:
         """Compute what is missing; return what was done."""
         with self._interruptible():
             self._look_around(retry_failed)

@@ -15,8 +15,8 @@ from spanrl import names, parameters
 from spanrl.agents.registry import list_agents, make_agent
 from spanrl.envs.registry import list_envs, make
 from spanrl.errors import InputError, OptionError
-from spanrl.experiments.entry import Entry, check_entries
 from spanrl.experiments.fields import LONGEST_LABEL, EntryFields, convert, told
+from spanrl.experiments.spec_entry import SpecEntry, check_entries
 from spanrl.models.mdp import MDP
 from spanrl.names import Value
 from spanrl.registry import Registered
@@ -61,16 +61,16 @@ def read_tables(who: str, key: str, tables: Iterable[Mapping[str, Any]]) -> list
     return out
 
 
-def make_envs(who: str, tables: Sequence[Table], folder: Path) -> tuple[Entry, ...]:
+def make_envs(who: str, tables: Sequence[Table], folder: Path) -> tuple[SpecEntry, ...]:
     """Return the environments, each made once; models are looked for from ``folder``."""
     known = {entry.name: entry for entry in list_envs()}
-    out: list[Entry] = []
+    out: list[SpecEntry] = []
     for table in tables:
         out += [_model(table, folder, known)] if table.is_model else _expand(table, "environment", known, make)
     return check_entries(who, "env", out)
 
 
-def make_agents(who: str, tables: Sequence[Table]) -> tuple[Entry, ...]:
+def make_agents(who: str, tables: Sequence[Table]) -> tuple[SpecEntry, ...]:
     """Return the agents, each made once."""
     known = {entry.name: entry for entry in list_agents()}
     return check_entries(
@@ -78,7 +78,7 @@ def make_agents(who: str, tables: Sequence[Table]) -> tuple[Entry, ...]:
     )
 
 
-def load_entries(who: str, key: str, tables: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
+def load_entries(who: str, key: str, tables: Iterable[Mapping[str, Any]]) -> tuple[SpecEntry, ...]:
     """Return the entries of a normalised file as they stand there; nothing is made or looked up."""
     out = []
     for table in read_tables(who, key, tables):
@@ -87,14 +87,14 @@ def load_entries(who: str, key: str, tables: Iterable[Mapping[str, Any]]) -> tup
         text, label = table.fields.id, table.fields.label
         if table.is_model:
             stem = _stem(table)
-            out.append(Entry(stem, label or stem, text, table.fields.sha256 or ""))
+            out.append(SpecEntry(stem, label or stem, text, table.fields.sha256 or ""))
         else:
             _guarded(table.where, names.parse, text)
-            out.append(Entry(text, label or text))
+            out.append(SpecEntry(text, label or text))
     return check_entries(who, key, out)
 
 
-def _expand(table: Table, what: str, known: Mapping[str, Registered], build: Callable[[str], Any]) -> list[Entry]:
+def _expand(table: Table, what: str, known: Mapping[str, Registered], build: Callable[[str], Any]) -> list[SpecEntry]:
     """Return an entry for each member of the grid, the last key varying fastest."""
     varying = [key for key, values in table.grid.items() if len(values) > 1]
     out = []
@@ -102,7 +102,7 @@ def _expand(table: Table, what: str, known: Mapping[str, Registered], build: Cal
         given = dict(zip(table.grid, values, strict=True))
         text, chosen = _guarded(table.where, _canonical, what, known, table.fields.id, given)
         _guarded(table.where, build, text)
-        out.append(Entry(text, _label(table, text, {key: chosen[key] for key in varying})))
+        out.append(SpecEntry(text, _label(table, text, {key: chosen[key] for key in varying})))
     return out
 
 
@@ -135,7 +135,7 @@ def _label(table: Table, text: str, varying: Mapping[str, Value]) -> str:
     return label
 
 
-def _model(table: Table, folder: Path, known: Mapping[str, Registered]) -> Entry:
+def _model(table: Table, folder: Path, known: Mapping[str, Registered]) -> SpecEntry:
     """Return the entry of a model file that can be loaded and is the one that was meant."""
     stem, fields = _stem(table), table.fields
     if table.grid:
@@ -152,7 +152,7 @@ def _model(table: Table, folder: Path, known: Mapping[str, Registered]) -> Entry
             f"{table.where}: the model file {path} has changed (its SHA-256 is {digest[:12]}…, not {fields.sha256[:12]}…). "
             "Bring back the old file, or take sha256 out."
         )
-    return Entry(stem, fields.label or stem, str(path), digest)
+    return SpecEntry(stem, fields.label or stem, str(path), digest)
 
 
 def _stem(table: Table) -> str:

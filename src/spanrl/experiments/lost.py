@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from spanrl.errors import RunFileError
-from spanrl.experiments.entry import MODEL, Entry
 from spanrl.experiments.spec import Spec
+from spanrl.experiments.spec_entry import MODEL, SpecEntry
 from spanrl.learning.files import META_FILE, SPEC, read_meta
 from spanrl.learning.snapshot import read_head
 
@@ -42,9 +42,10 @@ def spec_of_cells(root: Path, like: Spec) -> Spec:
         return like
     labels = {entry.id: entry.label for entry in (*like.envs, *like.agents)}
     envs = {
-        (cell["env"], cell[MODEL]): Entry(cell["env"], labels.get(cell["env"], ""), "", cell[MODEL]) for cell in found
+        (cell["env"], cell[MODEL]): SpecEntry(cell["env"], labels.get(cell["env"], ""), "", cell[MODEL])
+        for cell in found
     }
-    agents = {cell["agent"]: Entry(cell["agent"], labels.get(cell["agent"], "")) for cell in found}
+    agents = {cell["agent"]: SpecEntry(cell["agent"], labels.get(cell["agent"], "")) for cell in found}
     other = (cell["points"] for cell in found if cell["points"] != like.points)
     return Spec(
         name=like.name, horizon=max(cell["horizon"] for cell in found), points=next(other, like.points),

@@ -116,7 +116,7 @@ class Process:
                 self._last.clear()
 
 
-class Ends(NamedTuple):
+class Pipes(NamedTuple):
     """What a worker holds: messages that came, whether it is asked to stop, and where it writes."""
 
     inbox: queue.SimpleQueue[dict[str, Any]]
@@ -137,7 +137,7 @@ class Ends(NamedTuple):
             os.write(2, f"{_NEXT}\n".encode())
 
 
-def connect() -> Ends:
+def connect() -> Pipes:
     """Take over the standard streams of this process, a worker; its standard input is empty from now on.
 
     The driver is heard through another descriptor, without a lock: a fork copies locks as they are, and a child closes its standard input.
@@ -149,7 +149,7 @@ def connect() -> Ends:
     source, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    ends = Ends(queue.SimpleQueue(), threading.Event(), outbox)
+    ends = Pipes(queue.SimpleQueue(), threading.Event(), outbox)
     threading.Thread(target=_listen, args=(ends, source), daemon=True).start()
     return ends
 
@@ -176,7 +176,7 @@ def _leave_signals_to_the_driver() -> None:
         )
 
 
-def _listen(ends: Ends, source: int) -> None:
+def _listen(ends: Pipes, source: int) -> None:
     """Pass on what the driver says; end the process, with its children, when the driver has gone."""
     rest = b""
     while data := os.read(source, 1 << 16):

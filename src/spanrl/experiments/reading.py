@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from spanrl import tables
 from spanrl.errors import RunFileError
-from spanrl.experiments.entry import Entry, check_model
 from spanrl.experiments.lost import REMEDY, SPEC_FILE, has_lost_its_spec
 from spanrl.experiments.spec import Cell, load_spec
+from spanrl.experiments.spec_entry import SpecEntry, check_model
 from spanrl.experiments.statistics import Floats
 from spanrl.learning.files import CURVE, CURVE_FILE, META_FILE, check_columns, read_meta
 
@@ -22,7 +22,7 @@ VALUES = tuple(name for name in CURVE if name != "t")
 _RECOMPUTE = "Run the experiment again to recompute it."
 
 
-class Finished(NamedTuple):
+class StoredCell(NamedTuple):
     """What the meta.json of a finished cell says."""
 
     cell: Cell
@@ -42,9 +42,9 @@ class Curve(NamedTuple):
 class Group(NamedTuple):
     """The finished cells of an agent in an environment."""
 
-    env: Entry
-    agent: Entry
-    cells: list[Finished]
+    env: SpecEntry
+    agent: SpecEntry
+    cells: list[StoredCell]
 
 
 def read_cells(root: Path) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def read_cells(root: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _read_finished(folder: Path, cell: Cell) -> tuple[Finished, dict[str, str | None]]:
+def _read_finished(folder: Path, cell: Cell) -> tuple[StoredCell, dict[str, str | None]]:
     """Return what meta.json says of a finished cell, and the versions it was computed with."""
     path = folder / META_FILE
     try:
@@ -88,7 +88,7 @@ def _read_finished(folder: Path, cell: Cell) -> tuple[Finished, dict[str, str | 
             raise RunFileError(f"load_results: {path} is of the cell {content['id']}, not {cell.id}. Compute it.")
         check_model(cell.env, content, path)
         gain = content["run"]["gain"]
-        found = Finished(
+        found = StoredCell(
             cell,
             content["spec"]["horizon"],
             np.nan if gain is None else gain,

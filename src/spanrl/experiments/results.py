@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from spanrl import names, tables
 from spanrl.errors import OptionError, RunFileError
 from spanrl.experiments import statistics
-from spanrl.experiments.reading import VALUES, Curve, Finished, Group, read_cells, read_curve
-from spanrl.experiments.spec import Entry, Spec
+from spanrl.experiments.reading import VALUES, Curve, Group, StoredCell, read_cells, read_curve
+from spanrl.experiments.spec import Spec, SpecEntry
 from spanrl.experiments.statistics import Floats
 from spanrl.terminal import visible
 
@@ -66,12 +66,12 @@ class Results:
         return self.spec.horizon
 
     @property
-    def envs(self) -> tuple[Entry, ...]:
+    def envs(self) -> tuple[SpecEntry, ...]:
         """Environments of the spec."""
         return self.spec.envs
 
     @property
-    def agents(self) -> tuple[Entry, ...]:
+    def agents(self) -> tuple[SpecEntry, ...]:
         """Agents of the spec."""
         return self.spec.agents
 
@@ -271,7 +271,7 @@ def _row(value: str) -> int:
     return VALUES.index(value)
 
 
-def _entry(what: str, name: str, entries: Sequence[Entry]) -> Entry:
+def _entry(what: str, name: str, entries: Sequence[SpecEntry]) -> SpecEntry:
     for entry in entries:
         if entry.id == name:
             return entry
@@ -288,7 +288,7 @@ def _named(values: Floats) -> dict[str, Any]:
     return out | {"n_episodes": out["n_episodes"].astype(np.int64)}
 
 
-def _seeds(cells: Sequence[Finished]) -> NDArray[np.int64]:
+def _seeds(cells: Sequence[StoredCell]) -> NDArray[np.int64]:
     return np.array([found.cell.seed for found in cells], dtype=np.int64)
 
 

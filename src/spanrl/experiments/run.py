@@ -16,7 +16,7 @@ from typing import Any
 from spanrl.agents.registry import list_agents
 from spanrl.envs.registry import list_envs
 from spanrl.errors import CellsFailedError, OptionError
-from spanrl.experiments.driver import Driver, Outcome
+from spanrl.experiments.driver import Driver, DriverResult
 from spanrl.experiments.engine import Engine
 from spanrl.experiments.local import LocalEngine
 from spanrl.experiments.progress import display
@@ -82,7 +82,7 @@ def drive(
     checkpoint_every: float = CHECKPOINT_EVERY,
     cell_timeout: float | None = None,
     show: bool = False,
-) -> Outcome:
+) -> DriverResult:
     """Compute the cells that are missing; tell what was done. Options that are wrong are refused before anything is touched."""
     require_polars()
     one_of("run", "engine", engine, ("local", "ray"))
@@ -146,8 +146,8 @@ def check_importable(spec: Spec) -> None:
 def select(cells: Sequence[Cell], patterns: Iterable[str]) -> list[Cell]:
     """Return the cells whose id contains one of the ``patterns``, in which * stands for any text; all where there are none.
 
-    >>> from spanrl.experiments.spec import Entry
-    >>> cells = [Cell(Entry("a[x=1]", "a"), Entry("ucrl", "u"), seed) for seed in range(20)]
+    >>> from spanrl.experiments.spec import SpecEntry
+    >>> cells = [Cell(SpecEntry("a[x=1]", "a"), SpecEntry("ucrl", "u"), seed) for seed in range(20)]
     >>> [cell.seed for cell in select(cells, ["[x=1]/ucrl/01*", "a*/003"])]
     [3, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]
     """

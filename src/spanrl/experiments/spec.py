@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spanrl.errors import OptionError, missing_extra
-from spanrl.experiments.entry import Entry
 from spanrl.experiments.fields import Fields, parse_toml, read_fields, read_seeds, refuse_many_cells
 from spanrl.experiments.grid import load_entries, make_agents, make_envs, read_tables
 from spanrl.experiments.plugins import import_plugins
 from spanrl.experiments.shipped import list_experiments, shipped
+from spanrl.experiments.spec_entry import SpecEntry
 
-__all__ = ["Cell", "Entry", "Spec", "differences", "import_plugins", "list_experiments", "load_spec", "read_spec"]
+__all__ = ["Cell", "Spec", "SpecEntry", "differences", "import_plugins", "list_experiments", "load_spec", "read_spec"]
 
 HEADER = "# Written by spanrl run: the experiment of this directory, with every grid expanded."
 """The first line of a stored spec, by which we know our own."""
@@ -35,8 +35,8 @@ _NAMED = 5
 class Cell(NamedTuple):
     """One run of an experiment."""
 
-    env: Entry
-    agent: Entry
+    env: SpecEntry
+    agent: SpecEntry
     seed: int
 
     @property
@@ -58,8 +58,8 @@ class Spec:
     horizon: int
     points: int
     seeds: tuple[int, ...]
-    envs: tuple[Entry, ...]
-    agents: tuple[Entry, ...]
+    envs: tuple[SpecEntry, ...]
+    agents: tuple[SpecEntry, ...]
     plugins: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
 
@@ -149,7 +149,7 @@ def differences(old: Spec, new: Spec) -> list[str]:
     return out + _missing("plugins", old.plugins, new.plugins)
 
 
-def _changes(what: str, old: Entry, new: Entry) -> list[str]:
+def _changes(what: str, old: SpecEntry, new: SpecEntry) -> list[str]:
     out = [f"label of {what}: {old.label!r} there, {new.label!r} here"] if old.label != new.label else []
     if old.sha256 != new.sha256:
         there, here = (f"SHA-256 {text[:12]}…" if text else "no model" for text in (old.sha256, new.sha256))
@@ -189,7 +189,11 @@ def _read(who: str, data: Mapping[str, Any], folder: Path) -> Spec:
 
 
 def _assembled(
-    fields: Fields, seeds: tuple[int, ...], envs: tuple[Entry, ...], agents: tuple[Entry, ...], folders: tuple[str, ...]
+    fields: Fields,
+    seeds: tuple[int, ...],
+    envs: tuple[SpecEntry, ...],
+    agents: tuple[SpecEntry, ...],
+    folders: tuple[str, ...],
 ) -> Spec:
     horizon, points = int(fields.horizon), int(fields.points)
     return Spec(fields.name, horizon, points, seeds, envs, agents, tuple(fields.plugins), folders)

@@ -25,10 +25,10 @@ from pathlib import Path
 
 from spanrl.errors import OptionError, RunFileError
 from spanrl.experiments.engine import is_full
-from spanrl.experiments.entry import check_model
 from spanrl.experiments.lock import Lock
 from spanrl.experiments.lost import SPEC_FILE, has_lost_its_spec, spec_of_cells
 from spanrl.experiments.spec import HEADER, Cell, Spec, differences, load_spec
+from spanrl.experiments.spec_entry import check_model
 from spanrl.learning.files import META_FILE, read_meta, sync_folder, verify, write_files
 from spanrl.learning.snapshot import read_head
 from spanrl.tables import write_bytes

@@ -11,7 +11,7 @@ from pathlib import Path
 from spanrl.errors import OptionError
 from spanrl.experiments.cell import StopCell, compute
 from spanrl.experiments.engine import Job, is_full
-from spanrl.experiments.process import Ends, connect
+from spanrl.experiments.process import Pipes, connect
 from spanrl.experiments.spec import import_plugins
 from spanrl.experiments.store import Store
 from spanrl.experiments.warming import is_warm, warm_up
@@ -25,7 +25,7 @@ _LONGEST_LINE, _LONGEST_TEXT = 500, 100_000
 class Worker:
     """The loop of one process: a job at a time."""
 
-    def __init__(self, ends: Ends) -> None:
+    def __init__(self, ends: Pipes) -> None:
         """Wait for the settings."""
         self._ends = ends
         settings = ends.inbox.get()

@@ -1,8 +1,9 @@
 """The planner of the learners: T_c v = Γ_c Lv on a set model, from one warm start to the next.
 
 A sweep over actions gives Lv, and so the gain bracket: it alone can end the iteration. Between two of these the actions chosen by the
-first are frozen (modified policy iteration): in boxes with nature's answer to them (:mod:`spanrl.kernels.frozen`), in balls nature keeps
-choosing anew, and in plain models it has no choice. What is assumed of a set stands in :class:`spanrl.kernels.desk.Sets`.
+first are frozen (modified policy iteration): in boxes with nature's answer to them (:mod:`spanrl.kernels.frozen_policy`), in balls nature
+keeps choosing anew, and in plain models it has no choice. What is assumed of a set stands in
+:class:`spanrl.kernels.plan_workspace.Sets`.
 
 Loops are written without branches where the data would decide them: a wrong guess of the processor costs more than a pair.
 """
@@ -13,13 +14,13 @@ import numpy as np
 
 from spanrl.kernels.backups import ball_values, pick, sorted_box_values
 from spanrl.kernels.clock import SORTING, now
-from spanrl.kernels.desk import CHANGES, GONE, LIVE, N_SWEEPS, NEXT_LOOK, ROUNDS, STEP, WIDTH, WIDTH_BEFORE
 from spanrl.kernels.extremes import extremes
-from spanrl.kernels.frozen import freeze, sweep_frozen
+from spanrl.kernels.frozen_policy import freeze, sweep_frozen
 from spanrl.kernels.iterate import ROUNDING, bracket, clip, relax
 from spanrl.kernels.jit import kernel, part
 from spanrl.kernels.layout import BALL, BOX, PLAIN, Workspace
 from spanrl.kernels.order import rank_open, rank_states
+from spanrl.kernels.plan_workspace import CHANGES, GONE, LIVE, N_SWEEPS, NEXT_LOOK, ROUNDS, STEP, WIDTH, WIDTH_BEFORE
 
 RUNNING, CONVERGED, TOO_WIDE = 0, 1, 2
 
@@ -326,7 +327,7 @@ def _rests(rounds):
 
 
 @part
-def improve(desk, goal, tol):
+def improve(work, goal, tol):
     """Iterate v ← (1−a)v + a·T_c v until the gain bracket is at most ``tol`` wide, for at most ``goal.budget`` sweeps over actions.
 
     Before each of these but the first come sweeps over frozen actions, ``goal.inner`` or a few times as many, and then only pairs are
@@ -334,13 +335,13 @@ def improve(desk, goal, tol):
     its state is at least what it was plus min(v' − v) (temporary action elimination; Puterman 1994, Sec. 6.7). Lv, and so the bracket, is
     exact all the same.
 
-    Where the bracket stalls, a goes from 1 to 0.9 and 0.5. All that must be remembered stands in ``desk.progress``, so that the outcome
+    Where the bracket stalls, a goes from 1 to 0.9 and 0.5. All that must be remembered stands in ``work.progress``, so that the outcome
     does not depend on the budget. An iterate whose span exceeds ``goal.widest`` ends it. Returns (outcome, lo, hi); on
     success v is the vector that the bracket belongs to, and ws.q has the values at v of all pairs that can be best.
     """
-    m, ws, ranked, rows, reward, frozen = desk.m, desk.ws, desk.ranked, desk.rows, desk.reward, desk.frozen
-    flagged, closed = desk.sets.flagged, desk.sets.closed
-    v, u, best, progress, c = desk.v, desk.u, desk.best, desk.progress, goal.span_bound
+    m, ws, ranked, rows, reward, frozen = work.m, work.ws, work.ranked, work.rows, work.reward, work.frozen
+    flagged, closed = work.sets.flagged, work.sets.closed
+    v, u, best, progress, c = work.v, work.u, work.best, work.progress, goal.span_bound
     for _ in range(goal.budget):
         if goal.inner > 0 and progress[ROUNDS] > 0.0:
             if c == np.inf or not _rests(progress[ROUNDS]):
@@ -352,13 +353,13 @@ def improve(desk, goal, tol):
                 most = 5 * goal.inner if nearly else goal.inner
                 progress[N_SWEEPS] += _frozen_sweeps(m, reward, ws, ranked, frozen, v, u, best, c, a, enough, most)
             progress[GONE] += _distance(v, rows.v)
-        begun = now(desk.moment)
+        begun = now(work.moment)
         if m.kind != PLAIN:
             rank_states(1.0, v, ws)
             if closed.size > 0:
                 rank_open(closed, ws, ranked)
-        desk.clock[SORTING] += now(desk.moment) - begun
-        _sweep(m, flagged, desk.exact, reward, ws, ranked, rows, v, progress, u, best)
+        work.clock[SORTING] += now(work.moment) - begun
+        _sweep(m, flagged, work.exact, reward, ws, ranked, rows, v, progress, u, best)
         clip(u, c)
         lo, hi = bracket(v, u, ROUNDING)
         progress[N_SWEEPS] += 1.0
@@ -371,7 +372,7 @@ def improve(desk, goal, tol):
             _keep_leads(live, rows.state, rows.lead, rows.top, rows.v, ws.q, best, v, progress[GONE])
             if m.kind != BALL:
                 progress[CHANGES] = freeze(
-                    m, flagged, reward, ws, ranked, rows, best, frozen, progress[ROUNDS] == 1.0, desk.owned
+                    m, flagged, reward, ws, ranked, rows, best, frozen, progress[ROUNDS] == 1.0, work.owned
                 )
         if progress[ROUNDS] >= progress[NEXT_LOOK]:
             if hi - lo > _STALL * progress[WIDTH_BEFORE]:

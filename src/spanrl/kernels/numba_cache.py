@@ -20,6 +20,8 @@ from spanrl.kernels.cache import warn_unusable
 from spanrl.kernels.fingerprint import fingerprint
 
 _SEAL = hashlib.sha256().digest_size
+_RENAMED = (ImportError, AttributeError)
+"""What unpickling raises where a class of named tuples is no longer where it was."""
 
 
 class _SealedFiles(IndexDataCacheFile):
@@ -50,14 +52,20 @@ class _SealedFiles(IndexDataCacheFile):
             return {}
         if not content.startswith(head) or not _is_sealed(content[len(head) :]):
             return {}
-        overloads: dict[Any, str] = super()._load_index()
+        try:
+            overloads: dict[Any, str] = super()._load_index()
+        except _RENAMED:
+            return {}
         return overloads
 
     def _load_data(self, name: str) -> Any:
         path = self._data_path(name)
         if not _is_sealed(Path(path).read_bytes()):
             raise OSError(f"{path} is damaged")  # numba compiles anew, as if there were none
-        return super()._load_data(name)
+        try:
+            return super()._load_data(name)
+        except _RENAMED as error:
+            raise OSError(f"{path} is of another version: {error}") from None
 
 
 def _is_sealed(content: bytes) -> bool:

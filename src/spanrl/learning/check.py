@@ -82,7 +82,7 @@ def check_agent(agent: Agent | str) -> None:
       problem with ragged action sets and rewards in [−1, 2], and in one of a single pair; equal generators give equal decisions, also
       where two learners of one agent take turns; the global random states of numpy and of Python stay untouched.
     * *Learning*: :func:`spanrl.learn` collects what the same steps by hand collect.
-    * *Estimates*: what a learner of ours plans on is a closed set, as :class:`spanrl.kernels.desk.Sets` asks; 60 steps are played
+    * *Estimates*: what a learner of ours plans on is a closed set, as :class:`spanrl.kernels.plan_workspace.Sets` asks; 60 steps are played
       interpreted to see it.
     * Learners of ours also refuse ``observe`` before ``act``, and ``act`` twice.
 

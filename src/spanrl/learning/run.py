@@ -14,7 +14,7 @@ from spanrl.axes import BLUE, DARK_GREY, new_axes, tidy
 from spanrl.errors import InputError, RunFileError
 from spanrl.learning import files
 from spanrl.learning.files import CURVE, SPEC, episode_kinds
-from spanrl.models.checks import Array, frozen
+from spanrl.models.checks import Array, immutable
 from spanrl.terminal import visible
 
 _META = (*SPEC, "gain", "interrupted", "audit", "r_min", "r_max", "n_states", "n_actions", "seconds")
@@ -48,8 +48,10 @@ class Run:
         _check_names("episodes", self.episodes, kinds)
         _check_names("meta", [key for key in self.meta if key in _META], _META)
         for name, kind in CURVE.items():
-            object.__setattr__(self, name, frozen(getattr(self, name), kind))
-        object.__setattr__(self, "episodes", {name: frozen(self.episodes[name], kind) for name, kind in kinds.items()})
+            object.__setattr__(self, name, immutable(getattr(self, name), kind))
+        object.__setattr__(
+            self, "episodes", {name: immutable(self.episodes[name], kind) for name, kind in kinds.items()}
+        )
         object.__setattr__(self, "meta", dict(self.meta))
         _check_lengths("curve", {name: getattr(self, name) for name in CURVE})
         _check_lengths("episodes", self.episodes)

@@ -12,7 +12,7 @@ from spanrl.envs.env import Env
 from spanrl.errors import OptionError
 from spanrl.kernels.interact import interact
 from spanrl.kernels.sampling import Sampler, build_slots
-from spanrl.models.checks import SUM_TOL, frozen
+from spanrl.models.checks import SUM_TOL, immutable
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.options import whole_number
@@ -86,7 +86,7 @@ def _joined(env: Env, weight: NDArray[np.float64]) -> tuple[Sampler, NDArray[np.
     prob = env.outcome_probs * weight[pair]
     keep = np.flatnonzero(prob > 0)
     ptr = np.searchsorted(env.mdp.pair_state[pair[keep]], np.arange(env.mdp.n_states + 1))
-    ptr, prob = frozen(ptr, np.int64), frozen(prob[keep], np.float64)
-    succ, reward = frozen(table.succ[keep], np.uint32), frozen(table.reward[keep], np.float64)
-    slots = (frozen(part, part.dtype) for part in build_slots(ptr, prob, succ))
+    ptr, prob = immutable(ptr, np.int64), immutable(prob[keep], np.float64)
+    succ, reward = immutable(table.succ[keep], np.uint32), immutable(table.reward[keep], np.float64)
+    slots = (immutable(part, part.dtype) for part in build_slots(ptr, prob, succ))
     return Sampler(ptr, succ, reward, *slots), pair[keep]

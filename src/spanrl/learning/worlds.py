@@ -28,7 +28,7 @@ from spanrl.models.mdp import MDP
 _HARMLESS = {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "RecordEpisodeStatistics"}
 
 
-class World(Protocol):
+class AnyWorld(Protocol):
     """What :func:`spanrl.learn` needs of an environment."""
 
     id: str

@@ -22,7 +22,7 @@ Array = NDArray[Any]
 Where = Callable[[int], str]
 
 
-def frozen(array: ArrayLike, dtype: Any) -> Array:
+def immutable(array: ArrayLike, dtype: Any) -> Array:
     """Return a read-only C-ordered copy of ``array`` (no copy where it is one already and owns its memory)."""
     out = np.ascontiguousarray(array, dtype=dtype)
     if out.base is not None or (out is array and out.flags.writeable):  # a read-only view may be written to from behind

@@ -87,7 +87,7 @@ class ProblemInfo:
     @cached_property
     def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         state, action = available_pairs("ProblemInfo", self.available, int(self.n_states), int(self.n_actions))
-        return checks.frozen(state, np.int64), checks.frozen(action, np.int64)
+        return checks.immutable(state, np.int64), checks.immutable(action, np.int64)
 
     @property
     def pair_state(self) -> NDArray[np.int64]:
@@ -102,7 +102,7 @@ class ProblemInfo:
     @cached_property
     def pair_ptr(self) -> NDArray[np.int64]:
         """The pairs of state s are ``pair_ptr[s]:pair_ptr[s+1]``, [S+1]."""
-        return checks.frozen(np.searchsorted(self.pair_state, np.arange(self.n_states + 1)), np.int64)
+        return checks.immutable(np.searchsorted(self.pair_state, np.arange(self.n_states + 1)), np.int64)
 
     @property
     def n_pairs(self) -> int:

@@ -31,7 +31,7 @@ class PairTable:
     def __post_init__(self) -> None:
         """Freeze the arrays, each in its one type, and check that they make a model, however they came."""
         for name, dtype in self.ARRAYS.items():
-            object.__setattr__(self, name, checks.frozen(getattr(self, name), dtype))
+            object.__setattr__(self, name, checks.immutable(getattr(self, name), dtype))
         fits = checks.rises(self.pair_ptr, self.n_pairs, 1) and checks.rises(self.succ_ptr, self.succ.size)
         if not fits or self.succ_ptr.size != self.n_pairs + 1:
             raise ModelError(f"{type(self).__name__}: the arrays do not fit together. Use from_pairs or from_dense.")

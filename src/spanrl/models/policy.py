@@ -56,7 +56,7 @@ class Policy:
             None,
             "Normalise the rows.",
         )
-        object.__setattr__(self, "probs", checks.frozen(array, np.float64))
+        object.__setattr__(self, "probs", checks.immutable(array, np.float64))
         object.__setattr__(self, "state_names", checks.names(who, "state_names", state_names, S))
         object.__setattr__(self, "action_names", checks.names(who, "action_names", action_names, A))
 

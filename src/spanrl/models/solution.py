@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.models.checks import frozen
+from spanrl.models.checks import immutable
 from spanrl.models.policy import Policy
 
 ExtendedChain = tuple[Any, NDArray[np.float64]]
@@ -25,7 +25,7 @@ class HasChain(Protocol):
 def _freeze(result: object, *names: str) -> None:
     for name in names:
         array = getattr(result, name)
-        object.__setattr__(result, name, frozen(array, array.dtype))
+        object.__setattr__(result, name, immutable(array, array.dtype))
 
 
 def _range(values: NDArray[np.float64]) -> str:

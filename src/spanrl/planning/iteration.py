@@ -12,7 +12,7 @@ import numpy as np
 from spanrl.kernels.iterate import bracket, clip
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.problem import Problem, Vector
-from spanrl.planning.threads import Crew
+from spanrl.planning.threads import Sweeper
 
 # The numbers below are rules of thumb; none of them touches the certificate.
 _FIRST_LOOK = 16  # sweeps before the first look at the speed; then at every doubling
@@ -35,11 +35,11 @@ class Iteration:
         damping: float | None,
         gamma: float | None,
         max_sweeps: int,
-        crew: Crew | None = None,
+        sweeper: Sweeper | None = None,
         watch: Callable[[Iteration], None] | None = None,
     ) -> None:
         """Start at v, which is changed in place; ``watch`` is called about every 0.1 s."""
-        self.problem, self.v, self.u, self.crew = problem, v, np.empty_like(v), crew or Crew()
+        self.problem, self.v, self.u, self.sweeper = problem, v, np.empty_like(v), sweeper or Sweeper()
         self.c, self.tol, self.s_ref, self.max_sweeps = c, tol, s_ref, max_sweeps
         self.lo, self.hi, self.sweeps = -inf, inf, 0
         self.converged = self.at_rounding = False
@@ -118,7 +118,7 @@ class Iteration:
         while self.sweeps < target and not self.converged:
             budget = min(self.budget, target - self.sweeps)
             with self.phase("sweeps"):
-                n, self.lo, self.hi, self._extra, self.converged = self.crew.sweep(
+                n, self.lo, self.hi, self._extra, self.converged = self.sweeper.sweep(
                     self.problem, self.v, self.u, self.c, self.tol, self._extra, self._gamma, self._damping, self.s_ref, budget
                 )  # fmt: skip
             self.sweeps += n

@@ -28,7 +28,7 @@ from spanrl.models.bounded import BoundedMDP
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.models.solution import ExtendedChain
-from spanrl.planning.problem import NOISE, Choice, Model, Problem, Vector, prepare
+from spanrl.planning.problem import NOISE, BestPairs, Model, Problem, Vector, prepare
 
 _ROUNDING = 1e-12
 
@@ -177,7 +177,7 @@ def decide(
     return SpanGreedy(rule, weight, feasible, truncated, value, (problem, best.pair), (lowest, least.pair), vector)
 
 
-def greedy_rule(model: Model, problem: Problem, best: Choice, v: Vector) -> SpanGreedy:
+def greedy_rule(model: Model, problem: Problem, best: BestPairs, v: Vector) -> SpanGreedy:
     """Return the rule that plays the best pairs at v, where nothing is truncated."""
     weight, truncated, mine = np.zeros(v.size), np.zeros(v.size, dtype=bool), (problem, best.pair)
     rule = _mixed_policy(model, weight, best.pair, best.pair)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
-from spanrl.models.checks import frozen
+from spanrl.models.checks import immutable
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.models.solution import span
@@ -101,7 +101,7 @@ def accurate_optimum(mdp: MDP, *, constant: bool) -> OptimalPolicy:
 def _centred(mdp: MDP) -> tuple[Problem, float]:
     """Return the problem with rewards around 0, and what was taken off: a large constant in the rewards would eat the digits."""
     shift = float(mdp.reward.min() / 2 + mdp.reward.max() / 2)
-    return replace(prepare(mdp), reward=frozen(mdp.reward - shift, np.float64)), shift
+    return replace(prepare(mdp), reward=immutable(mdp.reward - shift, np.float64)), shift
 
 
 def _first(mdp: MDP, problem: Problem, v: Vector | None) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN, Arrays, new_workspace,
 from spanrl.kernels.order import rank_states
 from spanrl.models import checks
 from spanrl.models.bounded import BoundedMDP
-from spanrl.models.checks import frozen
+from spanrl.models.checks import immutable
 from spanrl.models.mdp import MDP
 
 Model = MDP | BoundedMDP
@@ -31,11 +31,11 @@ NOISE = 2e-15
 
 _UNIT = 2.0**-53
 
-_EMPTY = frozen(np.empty(0), np.float64)
+_EMPTY = immutable(np.empty(0), np.float64)
 _NO_WORKSPACE = new_workspace(0, 0, 0)  # plain models write to none
 
 
-class Choice(NamedTuple):
+class BestPairs(NamedTuple):
     """For each state: the extreme value over its actions, the pair chosen among the ties, and that pair's own value."""
 
     value: Vector
@@ -84,7 +84,7 @@ class Problem:
         pair_values(self.arrays, self.reward, self.sign, self.workspace, v, q)
         return q
 
-    def best(self, v: Vector, sign: float = 1.0, most: float = np.inf, values: Vector | None = None) -> Choice:
+    def best(self, v: Vector, sign: float = 1.0, most: float = np.inf, values: Vector | None = None) -> BestPairs:
         """Return the maximum over the actions of each state and the lowest action that attains it (sign −1: the minimum).
 
         Ties are values within 1e-10 of the spread of all values, and within ``most``. ``values`` are those of the pairs at v, if known.
@@ -94,7 +94,7 @@ class Problem:
         low, high = best_values(self.arrays.pair_ptr, q, sign, top)
         tie = max(min(TIE * (high - low), most), NOISE * max(abs(low), abs(high)))
         best_pairs(self.arrays.pair_ptr, q, sign, top, tie, pair)
-        return Choice(sign * top, pair, q[pair])
+        return BestPairs(sign * top, pair, q[pair])
 
     def rows(self, v: Vector, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32], Vector]:
         """Return, compressed, the distributions that attain the inner value of ``pairs`` at v."""
@@ -154,7 +154,7 @@ def _ball_arrays(model: BoundedMDP) -> Arrays:
         model.succ,
         model.p_low,
         _EMPTY,
-        frozen(model.radius / 2, np.float64),
+        immutable(model.radius / 2, np.float64),
         _EMPTY,
     )
 
@@ -169,7 +169,7 @@ def _box_arrays(model: BoundedMDP) -> Arrays:
         model.succ_ptr,
         model.succ,
         model.p_low,
-        frozen(model.p_high - model.p_low, np.float64),
-        frozen(slack, np.float64),
+        immutable(model.p_high - model.p_low, np.float64),
+        immutable(slack, np.float64),
         model.rest_high,
     )

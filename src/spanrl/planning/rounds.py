@@ -207,7 +207,7 @@ class Rounds:
         it, p = self._it, self._it.problem
         with it.phase("sweeps"):
             clip(it.v, it.c)  # sweeps over a policy may leave a span a little above c
-            it.crew.improve(p, it.v, self._values, it.u, self._pair, blank=self._blank)
+            it.sweeper.improve(p, it.v, self._values, it.u, self._pair, blank=self._blank)
             self._blank = False
             if it.c < inf:
                 self._s_min = lowest_state(it.u)

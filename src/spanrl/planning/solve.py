@@ -41,7 +41,7 @@ from spanrl.planning.policy_iteration import differ, policy_iteration
 from spanrl.planning.problem import Model, Vector, check_model, prepare
 from spanrl.planning.progress import watching
 from spanrl.planning.rounds import Rounds
-from spanrl.planning.threads import Crew
+from spanrl.planning.threads import Sweeper
 
 METHODS = ("auto", "value-iteration", "modified-policy-iteration", "policy-iteration")
 
@@ -109,8 +109,10 @@ def solve(
         v = checks.vector("solve", "v_init", v_init, problem.n_states)
         v = clip_span(v - v.min(), c)  # near 0, where numbers are dense
     a, gamma = (None if number is None else float(number) for number in (damping, contraction))
-    with Crew(int(threads)) as crew, watching(progress) as watch:
-        iteration = Iteration(problem, v.copy(), c, float(tol), int(ref_state), a, gamma, int(max_sweeps), crew, watch)
+    with Sweeper(int(threads)) as sweeper, watching(progress) as watch:
+        iteration = Iteration(
+            problem, v.copy(), c, float(tol), int(ref_state), a, gamma, int(max_sweeps), sweeper, watch
+        )
         limit = max(_LEAST_MEMORY, problem.n_bytes) if memory is None else float(memory)
         how = _run(model, iteration, method, None if v_init is None else v, limit)
         if not np.isfinite(iteration.v).all():  # rewards near the end of the range of numbers

@@ -15,7 +15,7 @@ import numpy as np
 from spanrl.errors import SpanrlError
 from spanrl.kernels.chains import solve_transient
 from spanrl.kernels.layout import PLAIN, Arrays, workspace
-from spanrl.models.checks import frozen
+from spanrl.models.checks import immutable
 from spanrl.planning.blocks import Recurrent, Transient
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import closed_components
@@ -39,7 +39,7 @@ def recurrent_by_sweeps(P: Any, r: Vector) -> Recurrent:
 
 def _gain(arrays: Arrays, r: Vector) -> tuple[float, float, Vector]:
     """Return a bracket of the gain of a chain, as narrow as 1e-11 of the rewards' spread or as rounding allows, and its relative values."""
-    problem = Problem(arrays, frozen(r, np.float64), 1.0, workspace(arrays))
+    problem = Problem(arrays, immutable(r, np.float64), 1.0, workspace(arrays))
     tol = _RESIDUAL * max(float(np.ptp(r)), 1e-300)
     iteration = Iteration(problem, np.zeros(r.size), inf, tol, 0, None, None, _MAX_SWEEPS)
     Rounds(iteration, may_solve=True, memory=problem.n_bytes).run()
@@ -87,13 +87,13 @@ def _too_slow(n: int) -> SpanrlError:
 
 
 def _plain(P: Any) -> Arrays:
-    empty = frozen(np.empty(0), np.float64)
+    empty = immutable(np.empty(0), np.float64)
     return Arrays(
         PLAIN,
-        frozen(np.arange(P.shape[0] + 1), np.int64),
-        frozen(P.indptr, np.int64),
-        frozen(P.indices, np.uint32),
-        frozen(P.data, np.float64),
+        immutable(np.arange(P.shape[0] + 1), np.int64),
+        immutable(P.indptr, np.int64),
+        immutable(P.indices, np.uint32),
+        immutable(P.data, np.float64),
         empty,
         empty,
         empty,

@@ -29,7 +29,7 @@ PAYS = 10**6
 Outcome = tuple[int, float, float, float, bool]
 
 
-class Crew:
+class Sweeper:
     """The threads of one solve; a context, at whose end they are gone."""
 
     def __init__(self, threads: int = 1) -> None:
@@ -39,8 +39,8 @@ class Crew:
         self._problem: Problem | None = None
         self._blocks: list[tuple[Any, Any, slice]] = []
 
-    def __enter__(self) -> Crew:
-        """Return the crew."""
+    def __enter__(self) -> Sweeper:
+        """Return the sweeper."""
         return self
 
     def __exit__(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from spanrl.models.bounded import BoundedMDP
-from spanrl.models.checks import frozen
+from spanrl.models.checks import immutable
 from spanrl.paper import oracles, oracles_chains
 from spanrl.paper.claims.base import EXACT, LP_TOL, Claim, Gaps, Ledger, Outcome, Scale
 from spanrl.paper.instances import generator, random_ball, random_box, random_member, random_set, random_vector
@@ -18,7 +18,7 @@ from spanrl.paper.system import System
 
 def without_rewards(bounded: BoundedMDP) -> BoundedMDP:
     """Return the model with all rewards 0, so that the Bellman operator is the inner maximum itself."""
-    zero = frozen(np.zeros(bounded.n_pairs), np.float64)
+    zero = immutable(np.zeros(bounded.n_pairs), np.float64)
     return replace(bounded, r_low=zero, r_high=zero, r_min=0.0, r_max=1.0)
 
 

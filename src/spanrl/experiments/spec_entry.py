@@ -19,7 +19,7 @@ MODEL = "model_sha256"
 
 
 @dataclass(frozen=True)
-class Entry:
+class SpecEntry:
     """An environment or agent of an experiment.
 
     ``id`` is the canonical text form, for a saved model the stem of its file; ``label`` is its name in figures. A model also has the
@@ -35,7 +35,7 @@ class Entry:
     def folder(self) -> str:
         """The id as the name of a folder.
 
-        >>> Entry("scal[span_bound=5,p_scale=0.05]", "SCAL").folder
+        >>> SpecEntry("scal[span_bound=5,p_scale=0.05]", "SCAL").folder
         'scal--span_bound-5--p_scale-0.05'
         """
         return self.id.translate(_TO_FOLDER)
@@ -48,7 +48,7 @@ class Entry:
         return out | ({"sha256": self.sha256} if self.model else {})
 
 
-def check_model(env: Entry, content: Mapping[str, Any], where: Path) -> None:
+def check_model(env: SpecEntry, content: Mapping[str, Any], where: Path) -> None:
     """Raise a RunFileError where a cell, by the ``content`` of its meta.json, was computed with another model file than that of ``env``."""
     found = content["run"].get(MODEL, env.sha256)  # cells of spanrl before 0.3 do not say
     if found != env.sha256:
@@ -57,7 +57,7 @@ def check_model(env: Entry, content: Mapping[str, Any], where: Path) -> None:
         )
 
 
-def check_entries(who: str, key: str, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def check_entries(who: str, key: str, entries: Sequence[SpecEntry]) -> tuple[SpecEntry, ...]:
     """Check that ids, folders and labels can be told apart, and that the folders can be made."""
     for entry in entries:
         if entry.id.startswith("."):

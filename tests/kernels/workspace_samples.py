@@ -1,6 +1,6 @@
 """Desks with random sets, as a planner has them in the middle of a run, and what their pairs are worth, obviously right.
 
-Boxes are all that :class:`spanrl.kernels.desk.Sets` allows, not only what a Bernstein bound would write.
+Boxes are all that :class:`spanrl.kernels.plan_workspace.Sets` allows, not only what a Bernstein bound would write.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanrl.kernels.desk import Desk, Sets, new_ranking, new_rows
-from spanrl.kernels.frozen import new_frozen
+from spanrl.kernels.frozen_policy import new_frozen_policy
 from spanrl.kernels.layout import BALL, BOX, PLAIN, Arrays, new_workspace
+from spanrl.kernels.plan_workspace import PlanWorkspace, Sets, new_ranking, new_rows
 
 
 class Sample(NamedTuple):
-    """A desk, and its sets as dense arrays."""
+    """A work, and its sets as dense arrays."""
 
-    desk: Desk
+    work: PlanWorkspace
     low: np.ndarray  # [n_pairs, S]
     high: np.ndarray  # [n_pairs, S]; balls: the radius in all states
 
@@ -102,7 +102,7 @@ def random_plain(rng: np.random.Generator, S: int, ptr: list[int], listed: int =
             low[i, 0] += 0.1
         rows.append(who)
     sample = _sample(rng, PLAIN, S, ptr, rows, low, low, np.full(k, np.nan))
-    sample.desk.sets.r_high[:] = np.round(3.0 * rng.random(k) - 1.0, 1)
+    sample.work.sets.r_high[:] = np.round(3.0 * rng.random(k) - 1.0, 1)
     return sample
 
 
@@ -132,38 +132,38 @@ def _sample(
     flagged, closed = shut or (np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))
     r_high = np.round(rng.random(k), 1)
     sets = Sets(succ_ptr, succ, low[row, succ], room, half, rest, np.zeros(k), r_high, flagged, closed)
-    return Sample(_desk(kind, np.array(ptr), sets, owned=kind == PLAIN), low, high)
+    return Sample(_work(kind, np.array(ptr), sets, owned=kind == PLAIN), low, high)
 
 
-def _desk(kind: int, pair_ptr: np.ndarray, sets: Sets, owned: bool, n_frozen: int = 0) -> Desk:
-    """Return a fresh desk, with arrays of the types that planners have."""
+def _work(kind: int, pair_ptr: np.ndarray, sets: Sets, owned: bool, n_frozen: int = 0) -> PlanWorkspace:
+    """Return a fresh work, with arrays of the types that planners have."""
     S, k, n = pair_ptr.size - 1, int(pair_ptr[-1]), sets.succ.size
     rows = new_rows(pair_ptr)
     slack = sets.half if kind == BALL else rows.slack
     parts = pair_ptr, sets.succ_ptr, sets.succ, sets.low, sets.room, slack, sets.rest
     model = Arrays(kind, *map(read_only, parts))
     one, other = (new_ranking(new_workspace(S, k, n), sets.closed.size > 0) for _ in range(2))
-    desk = Desk(
+    work = PlanWorkspace(
         model, sets, owned, True, np.arange(k), np.array([k]), read_only(sets.r_high), sets.r_high,
         read_only(np.zeros(k)), one[0], other[0],
-        one[1], other[1], rows, new_frozen(S, n_frozen or n), np.zeros(S), np.empty(S), np.empty(S, dtype=np.int64),
+        one[1], other[1], rows, new_frozen_policy(S, n_frozen or n), np.zeros(S), np.empty(S), np.empty(S, dtype=np.int64),
         np.arange(k), np.zeros(9), np.zeros(5), np.zeros(2, dtype=np.int64),
     )  # fmt: skip
-    for ws in (desk.ws, desk.ws_least):
+    for ws in (work.ws, work.ws_least):
         for part in (ws.low, ws.room, ws.q):
             part[:] = np.nan  # what was never written must not be used
-    for part in (rows.slack, rows.part, rows.peak, rows.lead, *desk.frozen[4:8], desk.u):
+    for part in (rows.slack, rows.part, rows.peak, rows.lead, *work.frozen[4:8], work.u):
         part[:] = np.nan
-    return desk
+    return work
 
 
 def copy_of(sample: Sample) -> Sample:
-    """Return the same sets on a fresh desk."""
-    desk = sample.desk
-    sets = Sets(*(part.copy() for part in desk.sets))
-    fresh = _desk(desk.m.kind, desk.m.pair_ptr.copy(), sets, desk.owned)
-    fresh.v[:] = desk.v
-    return sample._replace(desk=fresh)
+    """Return the same sets on a fresh work."""
+    work = sample.work
+    sets = Sets(*(part.copy() for part in work.sets))
+    fresh = _work(work.m.kind, work.m.pair_ptr.copy(), sets, work.owned)
+    fresh.v[:] = work.v
+    return sample._replace(work=fresh)
 
 
 def value_vectors(rng: np.random.Generator, S: int) -> list[np.ndarray]:
@@ -201,16 +201,16 @@ def max_over_ball(v: np.ndarray, centre: np.ndarray, radius: float) -> float:
 
 def inner_value(sample: Sample, i: int, v: np.ndarray) -> float:
     """Return max{pᵀv : p in set i}."""
-    if sample.desk.m.kind == PLAIN:
+    if sample.work.m.kind == PLAIN:
         return float(sample.low[i] @ v)
-    if sample.desk.m.kind == BALL:
+    if sample.work.m.kind == BALL:
         return max_over_ball(v, sample.low[i], float(sample.high[i, 0]))
     return max_over_box(v, sample.low[i], sample.high[i])
 
 
 def pair_values(sample: Sample, v: np.ndarray, sign: float = 1.0) -> np.ndarray:
     """Return r(i) + max{pᵀv} of every pair; with sign −1 min{pᵀv} alone, as rewards reach down to where they count from."""
-    reward = sample.desk.reward if sign > 0 else sample.desk.least
+    reward = sample.work.reward if sign > 0 else sample.work.least
     return np.array([reward[i] + sign * inner_value(sample, i, sign * v) for i in range(reward.size)])
 
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from desk_kernels import box_sweep, first_box_sweep, freeze_pairs, frozen_sweep, rank
-from desk_samples import (
+from workspace_kernels import box_sweep, first_box_sweep, freeze_pairs, frozen_sweep, rank
+from workspace_samples import (
     BOXES,
     LINEAR,
     copy_of,
@@ -22,7 +22,7 @@ from desk_samples import (
 
 from spanrl.kernels.backups import box_values
 from spanrl.kernels.extended import plain_sweep
-from spanrl.kernels.frozen import by_length, new_frozen
+from spanrl.kernels.frozen_policy import by_length, new_frozen_policy
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.layout import BOX, PLAIN, workspace
 from spanrl.kernels.order import rank_states
@@ -33,28 +33,28 @@ SIZES = [(1, 3), (2, 3), (3, 2), (6, 3), (40, 4), (120, 3)]
 
 def look(sample, v, first=False):
     """Bring the workspace to v, rows in order, as a sweep over actions leaves it; return the values of all pairs."""
-    desk = sample.desk
-    q = np.full(desk.reward.size, np.nan)
-    rank(desk, v)
-    if desk.m.kind == PLAIN:
-        plain_sweep(desk.m.succ_ptr, desk.m.succ, desk.m.low, desk.reward, desk.everyone, v, q)
+    work = sample.work
+    q = np.full(work.reward.size, np.nan)
+    rank(work, v)
+    if work.m.kind == PLAIN:
+        plain_sweep(work.m.succ_ptr, work.m.succ, work.m.low, work.reward, work.everyone, v, q)
     elif first:
-        first_box_sweep(desk, q)
+        first_box_sweep(work, q)
     else:
-        box_sweep(desk, desk.everyone, q)
+        box_sweep(work, work.everyone, q)
     return q
 
 
 def freeze(sample, pairs, afresh):
-    return freeze_pairs(sample.desk, pairs, afresh)
+    return freeze_pairs(sample.work, pairs, afresh)
 
 
 def at(sample, v):
     """Return the value u of the frozen rows at v [S]; the ranking stays as it is."""
-    desk, u = sample.desk, np.full(v.size, np.nan)
-    ranked = desk.ranked._replace(keys=desk.ranked.keys.copy(), prefix=desk.ranked.prefix.copy())
-    desk = desk._replace(ranked=ranked, ws=desk.ws._replace(keys=ranked.keys[: v.size]))
-    frozen_sweep(desk, v.copy(), u, np.inf, 1.0)
+    work, u = sample.work, np.full(v.size, np.nan)
+    ranked = work.ranked._replace(keys=work.ranked.keys.copy(), prefix=work.ranked.prefix.copy())
+    work = work._replace(ranked=ranked, ws=work.ws._replace(keys=ranked.keys[: v.size]))
+    frozen_sweep(work, v.copy(), u, np.inf, 1.0)
     return u
 
 
@@ -71,20 +71,20 @@ def assert_in_the_sets(sample, pairs, P):
     There is one exception: where all listed successors are worth as little as the worst state, and all states together may not have the
     slack, that state has what is left, also for them. It is worth the same, and only a start for the next sweep over actions.
     """
-    desk = sample.desk
+    work = sample.work
     np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=0, atol=ROUNDING)
     assert (sample.low[pairs] - ROUNDING <= P).all()
     over = P - sample.high[pairs]
-    if desk.m.kind == BOX:
-        last = desk.rows.stop[pairs]
-        crowded = (desk.rows.peak[pairs] == desk.ranked.keys[last]) & (desk.rows.part[pairs] > desk.m.rest[pairs])
+    if work.m.kind == BOX:
+        last = work.rows.stop[pairs]
+        crowded = (work.rows.peak[pairs] == work.ranked.keys[last]) & (work.rows.part[pairs] > work.m.rest[pairs])
         at = np.flatnonzero(crowded)
-        over[at, desk.ranked.order[last[at]]] = 0.0
+        over[at, work.ranked.order[last[at]]] = 0.0
     assert (over <= ROUNDING).all()
 
 
 def any_pairs(rng, sample):
-    ptr = sample.desk.m.pair_ptr
+    ptr = sample.work.m.pair_ptr
     return rng.integers(ptr[:-1], ptr[1:])
 
 
@@ -130,11 +130,11 @@ class TestAtTheSameValues:
             sample = random_box(rng, 80, ragged_ptr(rng, 80, 3), listed=20)
             v = rng.normal(size=80)
             look(sample, v, True)
-            pairs, m = any_pairs(rng, sample), sample.desk.m
+            pairs, m = any_pairs(rng, sample), sample.work.m
             freeze(sample, pairs, True)
             other, q = workspace(m), np.empty(m.slack.size)
             rank_states(1.0, v, other)
-            box_values(m, read_only(sample.desk.reward), 1.0, other, other.pairs, q)
+            box_values(m, read_only(sample.work.reward), 1.0, other, other.pairs, q)
             assert_close(at(sample, v), q[pairs], v)
 
     @pytest.mark.parametrize("kind", BOXES)
@@ -146,7 +146,7 @@ class TestAtTheSameValues:
                 look(sample, v, True)
                 pairs = any_pairs(rng, sample)
                 freeze(sample, pairs, True)
-                wanted = [sample.desk.reward[i] + brute_force(v, sample.low[i], sample.high[i]) for i in pairs.tolist()]
+                wanted = [sample.work.reward[i] + brute_force(v, sample.low[i], sample.high[i]) for i in pairs.tolist()]
                 assert_close(at(sample, v), wanted, v)
 
     @pytest.mark.parametrize("kind", BOXES)
@@ -159,12 +159,12 @@ class TestAtTheSameValues:
         )
         for _ in range(20):
             sample = BOXES[kind](rng, 40, ragged_ptr(rng, 40, 3))
-            desk, m = sample.desk, sample.desk.m
+            work, m = sample.work, sample.work.m
             look(sample, rng.normal(size=40), True)
             pairs = any_pairs(rng, sample)
             freeze(sample, pairs, True)
             walked = np.zeros(m.slack.size, dtype=bool)
-            walked[pairs] = desk.frozen.pair[np.argsort(desk.frozen.state)] < -1
+            walked[pairs] = work.frozen.pair[np.argsort(work.frozen.state)] < -1
             sizes, low = np.diff(m.succ_ptr), sample.low.sum(axis=1)
             least = np.array([(m.room[a:b]).min(initial=np.inf) for a, b in itertools.pairwise(m.succ_ptr)])
             reach = (sample.high > 0).sum(axis=1)
@@ -175,7 +175,7 @@ class TestAtTheSameValues:
                 "no slack": low == 1.0,
             }  # fmt: skip
             if kind == "closed":
-                found |= {"flagged": desk.sets.flagged, "walked and flagged": walked & desk.sets.flagged}
+                found |= {"flagged": work.sets.flagged, "walked and flagged": walked & work.sets.flagged}
             for name, mask in found.items():
                 counted[name] += int(mask[pairs].sum())
         assert min(counted.values()) > 20, counted
@@ -196,7 +196,7 @@ class TestAtOtherValues:
                 freeze(sample, pairs, first)
                 first = False
                 reward, P = rows_of(sample)
-                np.testing.assert_array_equal(reward, sample.desk.reward[pairs])
+                np.testing.assert_array_equal(reward, sample.work.reward[pairs])
                 assert_in_the_sets(sample, pairs, P)
                 assert_close(reward + P @ v, pair_values(sample, v)[pairs], v)
             for other in value_vectors(rng, S):
@@ -231,7 +231,9 @@ class TestAgain:
                 pairs = np.where(rng.random(S) < 0.3, any_pairs(rng, sample), pairs)
                 freeze(sample, pairs, first)
                 first = False
-                fresh = sample._replace(desk=sample.desk._replace(frozen=new_frozen(S, sample.desk.frozen.succ.size)))
+                fresh = sample._replace(
+                    work=sample.work._replace(frozen=new_frozen_policy(S, sample.work.frozen.succ.size))
+                )
                 freeze(fresh, pairs, True)
                 for other in (v, *value_vectors(rng, S)[:3]):
                     assert at(sample, other).tobytes() == at(fresh, other).tobytes()
@@ -256,7 +258,7 @@ class TestAgain:
         sample = LINEAR[kind](rng, 50, ragged_ptr(rng, 50, 3))
         look(sample, rng.normal(size=50), True)
         freeze(sample, any_pairs(rng, sample), True)
-        m, frozen = sample.desk.m, sample.desk.frozen
+        m, frozen = sample.work.m, sample.work.frozen
         longest = [np.diff(m.succ_ptr)[m.pair_ptr[s] : m.pair_ptr[s + 1]].max() for s in range(50)]
         assert frozen.state.tolist() == sorted(range(50), key=lambda s: longest[s])
         assert np.diff(frozen.ptr).tolist() == sorted(longest)
@@ -270,31 +272,31 @@ class TestAgain:
             sample = random_plain(rng, 12, ptr)
             look(sample, rng.normal(size=12))
             freeze(sample, any_pairs(rng, sample), True)
-            before = np.diff(sample.desk.frozen.ptr).tolist()
-            sizes = np.diff(sample.desk.m.succ_ptr)
+            before = np.diff(sample.work.frozen.ptr).tolist()
+            sizes = np.diff(sample.work.m.succ_ptr)
             other = rearranged(rng, sample, rng.permutation(sizes))
-            assert other.desk.frozen.listed[0] == other.desk.m.succ_ptr[-1]
+            assert other.work.frozen.listed[0] == other.work.m.succ_ptr[-1]
             look(other, rng.normal(size=12))
             pairs = any_pairs(rng, other)
             freeze(other, pairs, True)
             reward, P = rows_of(other)
-            np.testing.assert_array_equal(reward, other.desk.reward[pairs])
+            np.testing.assert_array_equal(reward, other.work.reward[pairs])
             np.testing.assert_allclose(P, other.low[pairs], rtol=0, atol=1e-15)
-            moved += np.diff(other.desk.frozen.ptr).tolist() != before
+            moved += np.diff(other.work.frozen.ptr).tolist() != before
         assert moved > 10
 
 
 def rearranged(rng, sample, sizes):
-    """Write rows of other lengths, but as many entries, to the desk of a plain model, as the next plan finds it."""
+    """Write rows of other lengths, but as many entries, to the work of a plain model, as the next plan finds it."""
     k, S = sample.low.shape
-    sets, low = sample.desk.sets, np.zeros((k, S))
+    sets, low = sample.work.sets, np.zeros((k, S))
     sets.succ_ptr[1:] = np.cumsum(sizes)
     for i in range(k):
         who = np.sort(rng.choice(S, sizes[i], replace=False))
         low[i, who] = rng.dirichlet(np.ones(sizes[i]))
         part = slice(sets.succ_ptr[i], sets.succ_ptr[i + 1])
         sets.succ[part], sets.low[part] = who, low[i, who]
-    sample.desk.ws.version[0] += 1
+    sample.work.ws.version[0] += 1
     return sample._replace(low=low, high=low)
 
 
@@ -309,10 +311,10 @@ class TestSweep:
             look(sample, rng.normal(size=S), True)
             freeze(sample, any_pairs(rng, sample), True)
             reward, P = rows_of(sample)
-            desk, u, v, wanted = sample.desk, np.empty(S), *([rng.normal(size=S)] * 2)
+            work, u, v, wanted = sample.work, np.empty(S), *([rng.normal(size=S)] * 2)
             v = v.copy()
             for _ in range(5):
-                width = frozen_sweep(desk, v, u, c, a)
+                width = frozen_sweep(work, v, u, c, a)
                 q = reward + P @ wanted
                 cut = np.minimum(q, q.min() + c)
                 assert width == pytest.approx(np.ptp(cut - wanted), abs=1e-11)
@@ -331,7 +333,7 @@ class TestSweep:
         system = np.hstack([np.eye(10) - P, np.ones((10, 1))])
         bias = np.linalg.lstsq(np.vstack([system, np.eye(11)[0]]), np.append(reward, 0.0), rcond=None)[0][:10]
         v = bias.copy()
-        width = frozen_sweep(sample.desk, v, np.empty(10), np.inf, 1.0)
+        width = frozen_sweep(sample.work, v, np.empty(10), np.inf, 1.0)
         assert width <= 1e-9
         np.testing.assert_allclose(v, bias - bias[0], rtol=0, atol=1e-9)
 

@@ -19,7 +19,7 @@ from spanrl.kernels.jit import allocating, kernel
 from spanrl.kernels.layout import PLAIN
 
 
-class Frozen(NamedTuple):
+class FrozenPolicy(NamedTuple):
     """One row per state, filled up with zeros to the longest row of any action there.
 
     States with shorter rows come first, so that loops over neighbouring rows end alike.
@@ -38,12 +38,12 @@ class Frozen(NamedTuple):
     listed: Any  # int64 [1]    how many successors were listed when the rows got their places; there are only ever more
 
 
-def new_frozen(n_states: int, n_listed: int) -> Frozen:
+def new_frozen_policy(n_states: int, n_listed: int) -> FrozenPolicy:
     """Allocate for a number of states, with at most ``n_listed`` coefficients."""
     S = n_states
     whole, real = (lambda n: np.empty(n, dtype=np.int64)), np.empty
     rows = np.empty(n_listed, dtype=np.uint32), real(n_listed), real(S), real(S), real(S)
-    return Frozen(whole(S), whole(S), whole(S + 1), *rows, whole(S), whole(S), np.array([-1]))
+    return FrozenPolicy(whole(S), whole(S), whole(S + 1), *rows, whole(S), whole(S), np.array([-1]))
 
 
 @allocating

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 N_SWEEPS, STEP, ROUNDS, WIDTH_BEFORE, NEXT_LOOK, WIDTH, GONE, CHANGES, LIVE = range(9)
-"""Where ``Desk.progress`` holds the state of a plan: all sweeps, the step length a, sweeps over actions, the width at the last look at the
-speed, the round of the next look, the last width, how far v has gone since the first round, actions that changed in the last, and pairs
-that could be best in it."""
+"""Where ``PlanWorkspace.progress`` holds the state of a plan: all sweeps, the step length a, sweeps over actions, the width at the last
+look at the speed, the round of the next look, the last width, how far v has gone since the first round, actions that changed in the last,
+and pairs that could be best in it."""
 
 
 class Sets(NamedTuple):
@@ -66,7 +66,7 @@ class Ranking(NamedTuple):
     n_open: Any  # int64 [1]
 
 
-class Desk(NamedTuple):
+class PlanWorkspace(NamedTuple):
     """The arrays of a planner."""
 
     m: Any  # the set, as :class:`spanrl.kernels.layout.Arrays`; its arrays are read-only views
@@ -103,7 +103,7 @@ class Goal(NamedTuple):
     budget: int  # sweeps over actions per call
 
 
-class Choice(NamedTuple):
+class EpisodePolicy(NamedTuple):
     """The policy of an episode: in state s pair ``pairs[2s]``, with probability weight[s] ``pairs[2s+1]``.
 
     The episode rule has ``allowed`` each of them so many visits, of which some are ``left``.
@@ -137,7 +137,7 @@ def new_ranking(ws: Any, closes: bool) -> tuple[Any, Ranking]:
     return ws, Ranking(order, keys, prefix, np.empty(S, dtype=np.uint32), n_open)
 
 
-def new_choice(n_states: int) -> Choice:
+def new_episode_policy(n_states: int) -> EpisodePolicy:
     """Allocate a policy."""
     pairs, left, allowed = (np.empty(2 * n_states, dtype=np.int64) for _ in range(3))
-    return Choice(pairs, np.empty(n_states), left, allowed)
+    return EpisodePolicy(pairs, np.empty(n_states), left, allowed)
