@@ -11,7 +11,7 @@ from mutants_of import MUTANTS_OF
 
 from spanrl.errors import ModelError
 from spanrl.paper.claims import SMOKE, all_claims, expected_verdicts
-from spanrl.paper.claims.base import Claim, Ledger, Outcome
+from spanrl.paper.claims.base import CheckResult, Claim, Ledger
 
 CLAIMS = all_claims()
 LEARNING = ["C0", "C1", "C2", "R1", "R2", "R6", "R3", "R4", "R5"]
@@ -114,7 +114,7 @@ def test_an_error_in_a_checker_finds_nothing_out(name, error, told, real):
         raise error
 
     claim = next(one for one in CLAIMS if one.id == name)
-    assert dataclasses.replace(claim, check=check).run(real, SMOKE) == Outcome("not-run", {"error": told})
+    assert dataclasses.replace(claim, check=check).run(real, SMOKE) == CheckResult("not-run", {"error": told})
 
 
 def test_an_interruption_is_not_swallowed(real):

@@ -64,7 +64,7 @@ def test_the_page_does_not_scroll_sideways(visit: Visit, width: int, scheme: str
         assert tab.evaluate(outside) == 0
 
 
-def test_contents_fold_on_a_phone_and_stand_beside_the_page_on_a_desk(visit: Visit) -> None:
+def test_contents_fold_on_a_phone_and_stand_beside_the_page_on_a_workspace(visit: Visit) -> None:
     with visit(width=360, has_touch=True, is_mobile=True) as tab:
         assert not tab.is_visible(".toc-wide")
         assert not tab.is_visible(".toc-narrow a[href='#claim-E1']")

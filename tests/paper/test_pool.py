@@ -8,7 +8,7 @@ import pytest
 
 from spanrl.paper import pool
 from spanrl.paper.claims import SMOKE, all_claims
-from spanrl.paper.claims.base import Outcome
+from spanrl.paper.claims.base import CheckResult
 from spanrl.paper.system import System
 
 
@@ -72,6 +72,6 @@ def test_claim_whose_process_dies_is_named_and_the_others_go_on(module):
 
 
 def test_numbers_that_are_none_become_text():
-    outcome = Outcome("fails", {"a": float("nan"), "b": [1.0, float("inf")], "c": True, "d": 0.5})
+    outcome = CheckResult("fails", {"a": float("nan"), "b": [1.0, float("inf")], "c": True, "d": 0.5})
     assert outcome.to_json() == {"verdict": "fails", "numbers": {"a": "nan", "b": [1.0, "inf"], "c": True, "d": 0.5}}
-    assert Outcome.from_json(outcome.to_json()).numbers["b"] == [1.0, "inf"]
+    assert CheckResult.from_json(outcome.to_json()).numbers["b"] == [1.0, "inf"]

@@ -15,9 +15,9 @@ import pytest
 
 from spanrl.cli import main
 from spanrl.errors import DirectoryInUseError, OptionError, UnknownNameError
-from spanrl.experiments.driver import Outcome as Driven
+from spanrl.experiments.driver import DriverResult as Driven
 from spanrl.paper import folder, reproduce
-from spanrl.paper.claims import QUICK, SCALES, SMOKE, Outcome, all_claims, expected_verdicts
+from spanrl.paper.claims import QUICK, SCALES, SMOKE, CheckResult, all_claims, expected_verdicts
 from spanrl.paper.experiments import EXPERIMENTS, experiment_spec
 from spanrl.paper.folder import Folder
 from spanrl.paper.pool import SLIPS, Answer
@@ -198,7 +198,7 @@ def test_experiment_is_run_and_judged(judged):
 def test_every_claim_about_an_experiment_is_judged_from_the_same_runs(tmp_path, monkeypatch):
     driven = []
     monkeypatch.setattr(reproduce, "drive", lambda spec, **_: driven.append(spec.name) or Driven(len(spec.cells())))
-    monkeypatch.setattr(reproduce, "_judge", lambda claim, *_: Outcome("holds", {"judge": claim.id}))
+    monkeypatch.setattr(reproduce, "_judge", lambda claim, *_: CheckResult("holds", {"judge": claim.id}))
     monkeypatch.setattr("spanrl.paper.page.write.write_pages", lambda found: {})
     found = reproduce.reproduce(out=tmp_path, scale="smoke", only=["G2", "G5"])
     assert driven == ["three-state"]
@@ -265,7 +265,7 @@ def test_error_in_a_checker_is_told_and_fails_the_command(tmp_path, monkeypatch,
 
     def ask(tasks, scale, *, done, **_):
         for task in tasks:
-            done(task, Answer(Outcome("not-run", {"error": f"ImportError: {task}"}).to_json(), 1.0))
+            done(task, Answer(CheckResult("not-run", {"error": f"ImportError: {task}"}).to_json(), 1.0))
 
     monkeypatch.setattr(reproduce, "ask", ask)
     monkeypatch.setattr("spanrl.paper.page.write.write_pages", lambda found: {})

@@ -49,7 +49,7 @@ class Seen:
         return sum((Fraction(r) - mean) ** 2 * times for r, times in self.rewards.items()) / Fraction(self.n - 1)
 
 
-class Ends(NamedTuple):
+class Intervals(NamedTuple):
     """A pair's box: the ends of the reward interval, and of the interval of each of the S successors."""
 
     r_low: float
@@ -106,10 +106,10 @@ def _interval(centre: Fraction, radius: Decimal, low: float, high: float) -> tup
     return float(max(decimal(low), decimal(centre) - radius)), float(min(decimal(high), decimal(centre) + radius))
 
 
-def bernstein_ends(seen: Seen, at: Setting) -> Ends:
+def bernstein_ends(seen: Seen, at: Setting) -> Intervals:
     """Return B_r and B_p of a pair: centre ± β, cut to [r_min, r_max] and [0, 1]; everything where N = 0."""
     if seen.n == 0:
-        return Ends(at.r_min, at.r_max, [0.0] * at.S, [1.0] * at.S)
+        return Intervals(at.r_min, at.r_max, [0.0] * at.S, [1.0] * at.S)
     with localcontext() as context:
         context.prec = DIGITS
         b = _log(Fraction(2 * at.S * at.A), at.t, at.delta)
@@ -119,7 +119,7 @@ def bernstein_ends(seen: Seen, at: Setting) -> Ends:
         for s in range(at.S):
             p = Fraction(seen.successors[s], seen.n)
             ends.append(_interval(p, bernstein(p * (1 - p), seen.n, b, at.p_scale, 1.0), 0.0, 1.0))
-    return Ends(*reward, [low for low, _ in ends], [high for _, high in ends])
+    return Intervals(*reward, [low for low, _ in ends], [high for _, high in ends])
 
 
 def hoeffding_ends(seen: Seen, at: Setting) -> Ball:

@@ -10,8 +10,8 @@ from typing import Any
 from spanrl.terminal import error_console, visible_lines
 
 
-class Told:
-    """Who is told; nobody where ``show`` is False."""
+class ProgressLines:
+    """Where progress is shown: nowhere if ``show`` is False."""
 
     def __init__(self, show: bool) -> None:
         """Say nothing yet."""
@@ -46,7 +46,7 @@ class Told:
             self._bar.advance(self._bar.task_ids[0])
 
     def say(self, line: str) -> None:
-        """Say a line that stays; that nobody can see it any more changes nothing."""
+        """Say a line that stays; a closed terminal is no error."""
         if not self._show or sys.stderr is None:
             return
         with suppress(OSError, ValueError):

@@ -22,7 +22,7 @@ from spanrl.paper.system import System
 Counter = NDArray[np.int64]
 
 
-class Finished(NamedTuple):
+class LastEpisode(NamedTuple):
     """An episode as it was counted from outside: N_k, ν_k, and the pairs that the policy had in the state where it ended."""
 
     n: Counter
@@ -37,7 +37,7 @@ class Moment(NamedTuple):
     t: int
     seen: list[Seen]
     n: Counter
-    last: Finished | None
+    last: LastEpisode | None
     over: bool
 
 
@@ -54,7 +54,7 @@ def replay(system: System, env: Env, agent: Agent, *, horizon: int, seed: int) -
         action = learner.act(state)
         if learner.n_episodes > episodes:
             about = tuple(index[state, int(a)] for a in np.flatnonzero(probs[state]))
-            last = Finished(before, np.array(visits), about) if episodes else None
+            last = LastEpisode(before, np.array(visits), about) if episodes else None
             before = before + np.array(visits)
             visits = [0] * mdp.n_pairs
             episodes, probs = learner.n_episodes, learner.policy.probs
@@ -64,7 +64,7 @@ def replay(system: System, env: Env, agent: Agent, *, horizon: int, seed: int) -
         learner.observe(reward, state)
         visits[i] += 1
         seen[i].add(reward, state)
-    last = Finished(before, np.array(visits), ())
+    last = LastEpisode(before, np.array(visits), ())
     yield Moment(learner, horizon + 1, seen, before + last.visits, last, True)
 
 

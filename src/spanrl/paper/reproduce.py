@@ -20,12 +20,12 @@ from spanrl.experiments.run import CHECKPOINT_EVERY, drive, n_workers
 from spanrl.experiments.spec import Spec
 from spanrl.kernels.cache import is_compiled, mark_compiled
 from spanrl.options import one_of
-from spanrl.paper.claims import SCALES, Claim, Outcome, all_claims, expected_verdicts
+from spanrl.paper.claims import SCALES, CheckResult, Claim, all_claims, expected_verdicts
 from spanrl.paper.curves import Experiment, from_results
 from spanrl.paper.experiments import EXPERIMENTS, experiment_spec, experiments_at
 from spanrl.paper.folder import Folder
 from spanrl.paper.pool import SLIPS, Answer, ask
-from spanrl.paper.progress import Told
+from spanrl.paper.progress import ProgressLines
 from spanrl.paper.slips import Slip
 from spanrl.paper.system import System
 from spanrl.tables import require_polars
@@ -92,7 +92,7 @@ def reproduce(
             stack.callback(RayEngine(address or "auto", (), (), CHECKPOINT_EVERY).close)
         folder.open()
         stack.callback(folder.close)
-        told = Told(show)
+        told = ProgressLines(show)
         stack.callback(told.end)
         if not is_compiled("reproduce"):
             told.say("compiling for first use, about half a minute, once …")
@@ -120,7 +120,7 @@ def select_claims(only: Iterable[str]) -> list[Claim]:
     return [claim for claim in claims if not wanted or claim.id in wanted]
 
 
-def _check(folder: Folder, tasks: Sequence[str], workers: int, told: Told) -> None:
+def _check(folder: Folder, tasks: Sequence[str], workers: int, told: ProgressLines) -> None:
     """Check the claims, and measure the slips, that are not there yet."""
     todo = sorted((task for task in tasks if not _is_done(folder, task)), key=lambda task: task != FIRST)
     if len(todo) < len(tasks):
@@ -138,7 +138,7 @@ def _check(folder: Folder, tasks: Sequence[str], workers: int, told: Told) -> No
             _keep(
                 folder,
                 task,
-                answer.content or Outcome("not-run", {"reason": answer.why}).to_json(),
+                answer.content or CheckResult("not-run", {"reason": answer.why}).to_json(),
                 answer.seconds,
                 told,
             )
@@ -164,7 +164,7 @@ def _is_done(folder: Folder, task: str) -> bool:
     return found is not None and found.get("verdict") != "not-run" and "reason" not in found
 
 
-def _keep(folder: Folder, claim: str, outcome: dict[str, Any], seconds: float, told: Told) -> None:
+def _keep(folder: Folder, claim: str, outcome: dict[str, Any], seconds: float, told: ProgressLines) -> None:
     """Keep and tell what became of a claim."""
     folder.keep(claim, outcome, seconds)
     folder.write_claims(claim_entries(folder))
@@ -172,7 +172,7 @@ def _keep(folder: Folder, claim: str, outcome: dict[str, Any], seconds: float, t
 
 
 def _experiments(
-    folder: Folder, wanted: Sequence[str], claims: Sequence[Claim], told: Told, options: Mapping[str, Any]
+    folder: Folder, wanted: Sequence[str], claims: Sequence[Claim], told: ProgressLines, options: Mapping[str, Any]
 ) -> list[str]:
     """Run the experiments, one after the other, and judge the claims about them; return what went wrong where there is no claim."""
     failed = []
@@ -195,15 +195,15 @@ def _experiments(
     return failed
 
 
-def _judge(claim: Claim, folder: Folder, spec: Spec) -> Outcome:
+def _judge(claim: Claim, folder: Folder, spec: Spec) -> CheckResult:
     results = load_results(folder.experiment(spec.name))
     if results.failed:
         first, why = next(iter(results.failed.items()))
-        return Outcome(
+        return CheckResult(
             "not-run", {"error": f"{len(results.failed)} of {len(spec.cells())} runs failed, {first} first: {why}"}
         )
     if results.missing:
-        return Outcome("not-run", {"reason": f"{len(results.missing)} of {len(spec.cells())} runs are missing"})
+        return CheckResult("not-run", {"reason": f"{len(results.missing)} of {len(spec.cells())} runs are missing"})
     measured, judge = from_results(results), claim.judge
     assert judge is not None
     return replace(claim, check=lambda system, scale: judge(system, measured)).run(System.real(), folder.scale)
@@ -215,7 +215,9 @@ def claim_entries(folder: Folder) -> dict[str, dict[str, Any]]:
     for claim in all_claims():
         found = folder.kept(claim.id)
         outcome = (
-            Outcome.from_json(found) if found else Outcome("not-run", {"reason": "not asked for, or not yet done"})
+            CheckResult.from_json(found)
+            if found
+            else CheckResult("not-run", {"reason": "not asked for, or not yet done"})
         )
         out[claim.id] = {
             "verdict": outcome.verdict,
@@ -247,7 +249,7 @@ def complete_experiments(folder: Folder) -> dict[str, Experiment]:
     return found
 
 
-def _conclude(folder: Folder, ids: Sequence[str], failed: Sequence[str], told: Told) -> Reproduction:
+def _conclude(folder: Folder, ids: Sequence[str], failed: Sequence[str], told: ProgressLines) -> Reproduction:
     """Write what was found."""
     from spanrl.paper.page.write import write_pages
 

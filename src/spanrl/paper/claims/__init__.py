@@ -9,7 +9,7 @@ import tomllib
 from importlib import import_module
 from importlib.resources import files
 
-from spanrl.paper.claims.base import PAPER, QUICK, SCALES, SMOKE, Claim, Outcome, Scale
+from spanrl.paper.claims.base import PAPER, QUICK, SCALES, SMOKE, CheckResult, Claim, Scale
 
 _MODULES = (
     "evaluation",
@@ -27,7 +27,7 @@ _MODULES = (
     "experiments",
 )
 
-__all__ = ["PAPER", "QUICK", "SCALES", "SMOKE", "Claim", "Outcome", "Scale", "all_claims", "expected_verdicts"]
+__all__ = ["PAPER", "QUICK", "SCALES", "SMOKE", "CheckResult", "Claim", "Scale", "all_claims", "expected_verdicts"]
 
 
 def all_claims() -> tuple[Claim, ...]:

@@ -44,7 +44,7 @@ SCALES = {scale.name: scale for scale in (SMOKE, QUICK, PAPER)}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckResult:
     """A verdict and the numbers behind it."""
 
     verdict: Verdict
@@ -55,7 +55,7 @@ class Outcome:
         return {"verdict": self.verdict, "numbers": {name: plain(value) for name, value in self.numbers.items()}}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Outcome:
+    def from_json(cls, content: Mapping[str, Any]) -> CheckResult:
         """Read what :meth:`to_json` wrote."""
         return cls(content["verdict"], content["numbers"])
 
@@ -81,16 +81,16 @@ class Claim:
     place: str
     statement: str
     tolerance: str
-    check: Callable[[System, Scale], Outcome] = field(repr=False)
+    check: Callable[[System, Scale], CheckResult] = field(repr=False)
     experiment: str | None = None
-    judge: Callable[[System, Experiment], Outcome] | None = field(default=None, repr=False)
+    judge: Callable[[System, Experiment], CheckResult] | None = field(default=None, repr=False)
 
-    def run(self, system: System, scale: Scale) -> Outcome:
+    def run(self, system: System, scale: Scale) -> CheckResult:
         """Check the claim; where its checker raises an error, nothing was found out: ``not-run``, with the message."""
         try:
             return self.check(system, scale)
         except Exception as error:
-            return Outcome("not-run", {"error": one_line(error)})
+            return CheckResult("not-run", {"error": one_line(error)})
 
 
 class Ledger:
@@ -138,11 +138,11 @@ class Ledger:
         """Record a number that decides nothing."""
         self.numbers[name] = value
 
-    def outcome(self, *, needs: tuple[str, ...] = ()) -> Outcome:
+    def outcome(self, *, needs: tuple[str, ...] = ()) -> CheckResult:
         """Return the verdict: fails if a requirement broke, vacuous if a needed case never occurred, else holds."""
         if self.broken:
-            return Outcome("fails", self.numbers | {"broken": "; ".join(sorted(self.broken))})
+            return CheckResult("fails", self.numbers | {"broken": "; ".join(sorted(self.broken))})
         missing = [name for name in needs if not self.numbers.get(name)]
         if missing:
-            return Outcome("vacuous", self.numbers | {"never occurred": "; ".join(missing)})
-        return Outcome("holds", self.numbers)
+            return CheckResult("vacuous", self.numbers | {"never occurred": "; ".join(missing)})
+        return CheckResult("holds", self.numbers)

@@ -9,7 +9,7 @@ import numpy as np
 from spanrl.agents.scal import SCAL
 from spanrl.models.policy import Policy
 from spanrl.paper import oracles_chains
-from spanrl.paper.claims.base import Claim, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import CheckResult, Claim, Ledger, Scale
 from spanrl.paper.claims.constrained import SOLVED, gaps_L2
 from spanrl.paper.claims.optimism import optimum
 from spanrl.paper.oracles import finite, span
@@ -28,7 +28,7 @@ NEGLIGIBLE = 0.05
 """Allowed excess of ScOpt's backups over those of EVI, as a fraction."""
 
 
-def check_R3(system: System, scale: Scale) -> Outcome:
+def check_R3(system: System, scale: Scale) -> CheckResult:
     """Check planning below sp(h*), and look where learning ends there.
 
     ``fails`` is drawn only where planning (a) and the linear regret are as they should; otherwise the verdict is ``vacuous``.
@@ -52,10 +52,10 @@ def check_R3(system: System, scale: Scale) -> Outcome:
                 elsewhere.append(f"α = {alpha:g}, c = {c:g}")
     ledger.note("of 9 runs that end outside Π*_c", len(elsewhere))
     if ledger.broken:
-        return Outcome("vacuous", ledger.numbers | {"no conclusion": "; ".join(sorted(ledger.broken))})
+        return CheckResult("vacuous", ledger.numbers | {"no conclusion": "; ".join(sorted(ledger.broken))})
     if not elsewhere:
         return ledger.outcome()
-    return Outcome("fails", ledger.numbers | {"broken": f"SCAL does not end in Π*_c: {'; '.join(elsewhere)}"})
+    return CheckResult("fails", ledger.numbers | {"broken": f"SCAL does not end in Π*_c: {'; '.join(elsewhere)}"})
 
 
 def learned_policy(system: System, alpha: float, c: float, horizon: int) -> tuple[float, float, float]:
@@ -78,7 +78,7 @@ def regret_slope(system: System, name: str, c: float, horizon: int, runs: int) -
     return float(np.polyfit(np.log(t[late]), np.log(np.maximum(mean[late], 1e-9)), 1)[0])
 
 
-def check_R4(system: System, scale: Scale) -> Outcome:
+def check_R4(system: System, scale: Scale) -> CheckResult:
     """Look at the policy and at the truncated states of G_c v in every episode on the three-state domain."""
     ledger = Ledger()
     horizon = scale.pick(10**6, 10**7, 25 * 10**6)
@@ -127,7 +127,7 @@ def _watch_mixing(system: System, ledger: Ledger, name: str, c: float, horizon: 
     ledger.true("c = 0.5: some episode is recorded as randomised", not found.episodes["deterministic"].all())
 
 
-def check_R5(system: System, scale: Scale) -> Outcome:
+def check_R5(system: System, scale: Scale) -> CheckResult:
     """Solve the sets met along runs by EVI and by ScOpt, both by plain value iteration from 0, and count backups."""
     ledger = Ledger()
     horizon = scale.pick(10**5, 10**6, 10**7)

@@ -20,10 +20,10 @@ from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Counts
 from spanrl.models.info import ProblemInfo
 from spanrl.paper import oracles_learning as paper
-from spanrl.paper.claims.base import Claim, Gaps, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import CheckResult, Claim, Gaps, Ledger, Scale
 from spanrl.paper.claims.sampling import check_sampling
 from spanrl.paper.instances import RANGES, generator, random_mdp
-from spanrl.paper.oracles_learning import Ball, Ends, Seen, Setting
+from spanrl.paper.oracles_learning import Ball, Intervals, Seen, Setting
 from spanrl.paper.oracles_sets import pair_ball, pair_box
 from spanrl.paper.replay import replay, run, sizes
 from spanrl.paper.system import System
@@ -46,7 +46,7 @@ class Row(NamedTuple):
     t: int
     rewards: dict[float, int]
     successors: dict[int, int]
-    ends: Ends | Ball
+    ends: Intervals | Ball
     r_min: float = 0.0
     r_max: float = 1.0
 
@@ -55,37 +55,37 @@ _REST = 0.20254631828958368  # (49/3) ln(240000)/999
 TABLE = (
     # b = ln(2·3·2·1000/0.05), σ̂²_r = 240/999
     Row(BernsteinBox(), 3, 2, 1000, {0.0: 600, 1.0: 400}, {0: 900, 1: 100},
-        Ends(0.0, 0.806670474603823155, [0.572516190560127882, 0.0, 0.0], [1.0, 0.427483809439872118, _REST])),
+        Intervals(0.0, 0.806670474603823155, [0.572516190560127882, 0.0, 0.0], [1.0, 0.427483809439872118, _REST])),
     # the optimistic reward is capped
     Row(BernsteinBox(), 3, 2, 1000, {1.0: 1000}, {1: 1000},
-        Ends(0.79745368171041632, 1.0, [0.0, 0.79745368171041632, 0.0], [_REST, 1.0, _REST])),
+        Intervals(0.79745368171041632, 1.0, [0.0, 0.79745368171041632, 0.0], [_REST, 1.0, _REST])),
     # b = ln(2·2·1·3/0.1), N = 2, α = 0.001
     Row(BernsteinBox(0.1, 0.001, 0.001), 2, 1, 3, {0.0: 1, 1.0: 1}, {0: 1, 1: 1},
-        Ends(0.29235847850524328, 0.70764152149475672, [0.330272282274256363] * 2, [0.669727717725743637] * 2)),
+        Intervals(0.29235847850524328, 0.70764152149475672, [0.330272282274256363] * 2, [0.669727717725743637] * 2)),
     # b = ln(2·2·2·2/0.5), N = 1, α = 0.01
     Row(BernsteinBox(0.5, 0.01, 0.01), 2, 2, 2, {0.25: 1}, {1: 1},
-        Ends(0.0, 0.816070197457288669, [0.0, 0.433929802542711331], [0.566070197457288669, 1.0])),
+        Intervals(0.0, 0.816070197457288669, [0.0, 0.433929802542711331], [0.566070197457288669, 1.0])),
     # δ = 1/√t, b = ln(2·4·3·10⁴·100), rewards in [−2, 3], σ̂²_r = 1250/499, α_r = 0.05, α_p = 0.2
     Row(BernsteinBox("rsqrt", 0.2, 0.05), 4, 3, 10_000, {-2.0: 100, 0.5: 300, 3.0: 100}, {0: 250, 3: 250},
-        Ends(0.116816816930973414, 0.883183183069026586,
+        Intervals(0.116816816930973414, 0.883183183069026586,
              [0.23450960277084951, 0.0, 0.0, 0.23450960277084951],
              [0.76549039722915049, 0.111247114900106716, 0.111247114900106716, 0.76549039722915049]), -2.0, 3.0),
     # UCRL2: √(7 ln(240000)/2000) and √(14·3·ln(80000)/1000)
     Row(HoeffdingBall(), 3, 2, 1000, {0.0: 600, 1.0: 400}, {0: 900, 1: 100},
         Ball(0.191770848082852604, 0.608229151917147396, [0.9, 0.1, 0.0], 0.688600639248579832)),
     # never seen: everything
-    Row(BernsteinBox(), 2, 2, 7, {}, {}, Ends(-1.0, 2.0, [0.0, 0.0], [1.0, 1.0]), -1.0, 2.0),
+    Row(BernsteinBox(), 2, 2, 7, {}, {}, Intervals(-1.0, 2.0, [0.0, 0.0], [1.0, 1.0]), -1.0, 2.0),
     Row(HoeffdingBall(), 2, 2, 7, {}, {}, Ball(-1.0, 2.0, None, 2.0), -1.0, 2.0),
 )  # fmt: skip
 
 
-def gaps_C0(bounded: BoundedMDP, i: int, want: Ends | Ball) -> Gaps:
+def gaps_C0(bounded: BoundedMDP, i: int, want: Intervals | Ball) -> Gaps:
     """Return the distance of the ends of pair i from those wanted (App. F, the two displayed radii)."""
     gaps = {
         "reward, lower end": abs(bounded.r_low[i] - want.r_low),
         "reward, upper end": abs(bounded.r_high[i] - want.r_high),
     }
-    if isinstance(want, Ends):
+    if isinstance(want, Intervals):
         low, high = pair_box(bounded, i)
         gaps["probability, lower end"] = float(np.abs(low - want.p_low).max())
         gaps["probability, upper end"] = float(np.abs(high - want.p_high).max())
@@ -117,7 +117,7 @@ def setting(region: Region, t: int, info: ProblemInfo, A: int) -> Setting:
     return Setting(int(info.n_states), A, t, region.delta, *scales, info.r_min, info.r_max)
 
 
-def wanted(region: Region, seen: Seen, at: Setting) -> Ends | Ball:
+def wanted(region: Region, seen: Seen, at: Setting) -> Intervals | Ball:
     """Return the set of a pair by the oracle."""
     return paper.bernstein_ends(seen, at) if isinstance(region, BernsteinBox) else paper.hoeffding_ends(seen, at)
 
@@ -161,7 +161,7 @@ def random_env(rng: np.random.Generator) -> Env:
             return Env.from_mdp(mdp, "bernoulli")
 
 
-def check_C0(system: System, scale: Scale) -> Outcome:
+def check_C0(system: System, scale: Scale) -> CheckResult:
     """Check the ends of sets: a table computed by hand, random experience, and learners whose steps are counted here."""
     rng, ledger = generator("C0"), Ledger()
     for row in TABLE:
@@ -204,7 +204,7 @@ def _compare(ledger: Ledger, who: str, found: BoundedMDP, region: Region, pairs:
         ledger.count("pessimistic reward kept above r_min", seen.n and want.r_low == at.r_min)
         ledger.count("ends inside, r_min ≠ 0", inside and at.r_min != 0)
         ledger.count("ends inside, δ = 1/√t", inside and at.delta == "rsqrt")
-        if isinstance(want, Ends):
+        if isinstance(want, Intervals):
             ledger.count("p kept in [0, 1]", seen.n and max(want.p_high) == 1.0 and min(want.p_low) == 0.0)
             unseen = [high for s, high in enumerate(want.p_high) if not seen.successors[s]]
             ledger.count("unseen successors held below 1", unseen and max(unseen) < 1)
@@ -225,7 +225,7 @@ def _compare_learner(ledger: Ledger, system: System, env: Env, agent: Agent, see
 COVERED = (("three-state[delta=0.05]", 2.0), ("two-state", 1.0), ("riverswim[n_states=3]", 5.0))
 
 
-def check_C1(system: System, scale: Scale, delta: float = 0.9, horizon: int = 2000) -> Outcome:
+def check_C1(system: System, scale: Scale, delta: float = 0.9, horizon: int = 2000) -> CheckResult:
     """Count the runs in which the true model leaves a confidence set, and compare with the binomial law of the bound.
 
     That law needs runs that draw from the true model, each from random numbers of its own: this is checked too.

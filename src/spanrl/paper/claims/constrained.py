@@ -10,7 +10,7 @@ from spanrl.models.bounded import BoundedMDP
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.paper import oracles, oracles_chains
-from spanrl.paper.claims.base import EXACT, Claim, Gaps, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import EXACT, CheckResult, Claim, Gaps, Ledger, Scale
 from spanrl.paper.claims.evaluation import closed_form, exact_two_state, two_state_policy
 from spanrl.paper.instances import as_bounded, generator, random_box, random_mdp, random_member, random_policy
 from spanrl.paper.oracles import Vector, finite, span
@@ -34,7 +34,7 @@ def gaps_L2(system: System, mdp: MDP, c: float) -> Gaps:
     }
 
 
-def check_L2(system: System, scale: Scale) -> Outcome:
+def check_L2(system: System, scale: Scale) -> CheckResult:
     """Check the randomised optimum in exact fractions, against a grid of policies, and as ScOpt's answer."""
     ledger, mdp = Ledger(), system.make("two-state").mdp
     grid = [Fraction(i, 60) for i in range(61)]
@@ -54,7 +54,7 @@ def check_L2(system: System, scale: Scale) -> Outcome:
     return ledger.outcome()
 
 
-def check_L3(system: System, scale: Scale) -> Outcome:
+def check_L3(system: System, scale: Scale) -> CheckResult:
     """Check, on a grid of policies within the bound, that the best gains in s0 and s1 belong to different ones."""
     ledger, mdp = Ledger(), system.make("two-state").mdp
     steps = np.linspace(0.0, 1.0, 21)
@@ -85,7 +85,7 @@ def gap_P1(system: System, bounded: BoundedMDP, member: MDP, c: float) -> float 
     return g - system.solve(bounded, span_bound=c, tol=1e-9).gain_bounds[1]
 
 
-def check_P1(system: System, scale: Scale) -> Outcome:
+def check_P1(system: System, scale: Scale) -> CheckResult:
     """Check g⁺(box) ≥ g*_M for sampled members M of random boxes, and equality for a box that holds M alone."""
     rng, ledger = generator("P1"), Ledger()
     for _ in range(scale.instances):
@@ -143,7 +143,7 @@ def modulus(system: System, mdp: MDP, old: Vector, new: Vector, n: int) -> float
     return float(np.abs(np.diff(curve, axis=0)).max())
 
 
-def check_L5(system: System, scale: Scale) -> Outcome:
+def check_L5(system: System, scale: Scale) -> CheckResult:
     """Check the perturbation bound, that jumps along paths halve with the step, and that max |H_ij| is too small."""
     rng, ledger = generator("L5"), Ledger()
     for i in range(scale.instances):

@@ -9,7 +9,7 @@ import numpy as np
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.paper import oracles, oracles_chains
-from spanrl.paper.claims.base import EXACT, Claim, Gaps, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import EXACT, CheckResult, Claim, Gaps, Ledger, Scale
 from spanrl.paper.instances import as_bounded
 from spanrl.paper.oracles import Model, Vector, finite, span
 from spanrl.paper.system import System
@@ -23,7 +23,7 @@ def _off(got: Vector, want: object) -> float:
     return float(np.abs(np.asarray(got) - np.asarray(want, dtype=float)).max())
 
 
-def check_X1(system: System, scale: Scale) -> Outcome:
+def check_X1(system: System, scale: Scale) -> CheckResult:
     """Check T_c v = (0, ½) ≠ N_c v = (0, 1) at v = 0, c = ½, although a policy keeps the bound."""
     ledger, mdp = Ledger(), system.make("counterexample-nonfeasible").mdp
     zero = np.zeros(2)
@@ -48,7 +48,7 @@ def gaps_X2(system: System, model: Model, c: float, fixed: Vector) -> Gaps:
     }
 
 
-def check_X2(system: System, scale: Scale) -> Outcome:
+def check_X2(system: System, scale: Scale) -> CheckResult:
     """Check the fixed points of T_c and N_c, with and without the extra action, and the repair by augmentation."""
     ledger = Ledger()
     for alpha, beta, delta in PARAMETERS:
@@ -126,7 +126,7 @@ def cycle_gap(system: System, mdp: MDP, c: float, periods: int = 20) -> float:
     return worst
 
 
-def check_X3(system: System, scale: Scale) -> Outcome:
+def check_X3(system: System, scale: Scale) -> CheckResult:
     """Check the cycle and where it ends, the two-stage coefficient in fractions, and that the solver converges."""
     ledger = Ledger()
     for delta in (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)):

@@ -11,7 +11,7 @@ import numpy as np
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.paper import oracles_chains
-from spanrl.paper.claims.base import EXACT, LP_TOL, Claim, Gaps, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import EXACT, LP_TOL, CheckResult, Claim, Gaps, Ledger, Scale
 from spanrl.paper.instances import generator, random_mdp, random_policy
 from spanrl.paper.oracles import Vector, finite, span
 from spanrl.paper.system import System
@@ -45,7 +45,7 @@ def gaps_diameter(system: System, mdp: MDP) -> Gaps:
     return gaps
 
 
-def check_E0(system: System, scale: Scale) -> Outcome:
+def check_E0(system: System, scale: Scale) -> CheckResult:
     """Check the evaluation equations on random policies, and sp(h*) ≤ r_max D on random MDPs and the paper's."""
     rng, ledger = generator("E0"), Ledger()
     for _ in range(scale.instances * 4):
@@ -88,7 +88,7 @@ def exact_two_state(mdp: MDP, x: Fraction, y: Fraction) -> tuple[Any, Any]:
     return oracles_chains.evaluate(*oracles_chains.decision(exact, np.array([[x, 1 - x], [y, 1 - y]], dtype=object)))
 
 
-def check_E1(system: System, scale: Scale) -> Outcome:
+def check_E1(system: System, scale: Scale) -> CheckResult:
     """Check closed form, exact fractions and ``evaluate`` against each other, the point (0, 0), and the jump there."""
     ledger, mdp = Ledger(), system.make("two-state").mdp
     steps = [Fraction(i, 10) for i in range(11)] + [Fraction(1, 100), Fraction(1, 3)]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spanrl.paper.claims.base import Claim, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import CheckResult, Claim, Ledger, Scale
 from spanrl.paper.claims.comparing import (
     LEVEL,
     SAME,
@@ -56,7 +56,7 @@ def _open(system: System, found: Experiment) -> tuple[Ledger, Curves, list[Curve
     return ledger, ucrl, scal
 
 
-def judge_G1(system: System, found: Experiment) -> Outcome:
+def judge_G1(system: System, found: Experiment) -> CheckResult:
     """Fit a line to the mean regret of UCRL at the horizon against 1/δ."""
     ledger = Ledger()
     measured_honestly(ledger, system, found)
@@ -75,7 +75,7 @@ def judge_G1(system: System, found: Experiment) -> Outcome:
     return ledger.outcome()
 
 
-def judge_G2(system: System, found: Experiment) -> Outcome:
+def judge_G2(system: System, found: Experiment) -> CheckResult:
     """Require the order of the mean regrets in c, and small bounds below UCRL."""
     ledger, ucrl, scal = _open(system, found)
     ordered(ledger, scal)
@@ -87,7 +87,7 @@ def judge_G2(system: System, found: Experiment) -> Outcome:
     return ledger.outcome()
 
 
-def judge_G5(system: System, found: Experiment) -> Outcome:
+def judge_G5(system: System, found: Experiment) -> CheckResult:
     """Look with which bounds SCAL does better than UCRL.
 
     ``fails`` is drawn only where it is shown to be no better with some bound. Where what was measured is not what it is called, or the
@@ -95,18 +95,20 @@ def judge_G5(system: System, found: Experiment) -> Outcome:
     """
     ledger, ucrl, scal = _open(system, found)
     if ledger.broken:
-        return Outcome("vacuous", ledger.numbers | {"no conclusion": "; ".join(sorted(ledger.broken))})
+        return CheckResult("vacuous", ledger.numbers | {"no conclusion": "; ".join(sorted(ledger.broken))})
     better, no_better, unclear = sides(ledger, ucrl, scal)
     ledger.note("better than UCRL with", ", ".join(better) or "no c")
     ledger.note("too few runs to tell with", ", ".join(unclear) or "no c")
     if no_better:
-        return Outcome("fails", ledger.numbers | {"broken": f"SCAL is no better than UCRL with {', '.join(no_better)}"})
+        return CheckResult(
+            "fails", ledger.numbers | {"broken": f"SCAL is no better than UCRL with {', '.join(no_better)}"}
+        )
     if unclear:
-        return Outcome("vacuous", ledger.numbers | {"no conclusion": f"too few runs for {', '.join(unclear)}"})
+        return CheckResult("vacuous", ledger.numbers | {"no conclusion": f"too few runs for {', '.join(unclear)}"})
     return ledger.outcome()
 
 
-def judge_G3(system: System, found: Experiment) -> Outcome:
+def judge_G3(system: System, found: Experiment) -> CheckResult:
     """Require a linear regret of UCRL and sub-linear ones of SCAL."""
     ledger, ucrl, scal = _open(system, found)
     ledger.note("slope of UCRL", late_slope(ucrl))
@@ -121,7 +123,7 @@ def judge_G3(system: System, found: Experiment) -> Outcome:
     return ledger.outcome()
 
 
-def judge_G4(system: System, found: Experiment) -> Outcome:
+def judge_G4(system: System, found: Experiment) -> CheckResult:
     """Require SCAL far below UCRL on Knight Quest."""
     ledger, ucrl, scal = _open(system, found)
     printed = [group for group in scal if group.span_bound in (SMALL, 10.0)]
@@ -148,9 +150,9 @@ def _claim(
     statement: str,
     tolerance: str,
     experiment: str,
-    judge: Callable[[System, Experiment], Outcome],
+    judge: Callable[[System, Experiment], CheckResult],
 ) -> Claim:
-    def check(system: System, scale: Scale) -> Outcome:
+    def check(system: System, scale: Scale) -> CheckResult:
         return judge(system, measure(system, experiment_spec(experiment, scale)))
 
     return Claim(id, title, place, statement, tolerance, check, experiment, judge)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from spanrl.models.mdp import MDP
 from spanrl.paper import oracles, oracles_chains
-from spanrl.paper.claims.base import EXACT, LP_TOL, Claim, Gaps, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import EXACT, LP_TOL, CheckResult, Claim, Gaps, Ledger, Scale
 from spanrl.paper.instances import generator, random_bound, random_model, random_vector
 from spanrl.paper.oracles import Model, Vector, finite, span
 from spanrl.paper.system import System
@@ -46,7 +46,7 @@ def border_cases() -> list[tuple[Vector, float, bool]]:
     ]
 
 
-def check_F1(system: System, scale: Scale) -> Outcome:
+def check_F1(system: System, scale: Scale) -> CheckResult:
     """Check Lemma 5 on random models, feasible and not, and exactly on the border."""
     rng, ledger = generator("F1"), Ledger()
     for _ in range(scale.instances * 3):
@@ -111,7 +111,7 @@ def _mass(probs: Vector, dense: oracles.Finite, chosen: NDArray[np.bool_]) -> Ve
     return np.asarray((probs * marked).sum(axis=1))
 
 
-def check_F2(system: System, scale: Scale) -> Outcome:
+def check_F2(system: System, scale: Scale) -> CheckResult:
     """Check on random models that the mixture attains T_c v exactly and equals the LP's value."""
     rng, ledger = generator("F2"), Ledger()
     for i in range(scale.instances * 6):
@@ -129,7 +129,7 @@ def check_F2(system: System, scale: Scale) -> Outcome:
     return ledger.outcome(needs=("rules that mix", "infeasible instances"))
 
 
-def check_F3(system: System, scale: Scale) -> Outcome:
+def check_F3(system: System, scale: Scale) -> CheckResult:
     """Compare, on the two-state example, the LP with span constraints with ScOpt and with a grid of policies."""
     ledger, mdp = Ledger(), system.make("two-state").mdp
     dense = finite(mdp)

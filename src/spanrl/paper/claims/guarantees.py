@@ -9,7 +9,7 @@ import numpy as np
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.mdp import MDP
 from spanrl.paper import oracles, oracles_chains
-from spanrl.paper.claims.base import EXACT, Claim, Gaps, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import EXACT, CheckResult, Claim, Gaps, Ledger, Scale
 from spanrl.paper.claims.sets import perturbable
 from spanrl.paper.instances import (
     as_bounded,
@@ -78,7 +78,7 @@ def strictly_dominates(ledger: Ledger, system: System, c: float) -> None:
     ledger.true("never feasible: g⁺ > g*_c > −∞", -np.inf < best < found.gain - 0.01)
 
 
-def check_D1(system: System, scale: Scale) -> Outcome:
+def check_D1(system: System, scale: Scale) -> CheckResult:
     """Check g⁺ ≥ gain of every policy of a grid that keeps the bound, feasible or not, and uniqueness of g⁺."""
     rng, ledger = generator("D1"), Ledger()
     cases: list[tuple[Model, MDP, float]] = [(mdp, mdp, c) for name, c in EXAMPLES for mdp in [system.make(name).mdp]]
@@ -132,7 +132,7 @@ def gaps_S1(system: System, model: Model, c: float, eps: float, **options: Any) 
     return gaps, span(bias), found.feasible
 
 
-def check_S1(system: System, scale: Scale) -> Outcome:
+def check_S1(system: System, scale: Scale) -> CheckResult:
     """Check the stop on random models: mixture and greedy, feasible or not, and with the paper's rule on M‡."""
     rng, ledger = generator("S1"), Ledger()
     for i in range(scale.instances * 2):
@@ -196,7 +196,7 @@ def gaps_S2(system: System, mdp: MDP, c: float, n: int) -> Gaps | None:
     }
 
 
-def check_S2(system: System, scale: Scale) -> Outcome:
+def check_S2(system: System, scale: Scale) -> CheckResult:
     """Check on random MDPs that ScOpt solves the constrained problem, with a grid of policies as the oracle."""
     rng, ledger = generator("S2"), Ledger()
     for i in range(scale.instances * 2):

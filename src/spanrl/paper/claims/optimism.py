@@ -18,7 +18,7 @@ from spanrl.models.info import ProblemInfo
 from spanrl.models.mdp import MDP
 from spanrl.paper import oracles
 from spanrl.paper import oracles_learning as paper
-from spanrl.paper.claims.base import EXACT, Claim, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import EXACT, CheckResult, Claim, Ledger, Scale
 from spanrl.paper.claims.confidence import random_env, setting
 from spanrl.paper.instances import generator
 from spanrl.paper.oracles import Vector, finite, span
@@ -90,7 +90,7 @@ def first_bracket(bounded: BoundedMDP, c: float, tol: float) -> tuple[int, Vecto
     return 0, step
 
 
-def check_C2(system: System, scale: Scale) -> Outcome:
+def check_C2(system: System, scale: Scale) -> CheckResult:
     """Check every episode of runs with c ≥ sp(h*): the bracket's upper end is at least g* while M is in the set."""
     rng, ledger = generator("C2"), Ledger()
     names = ("three-state", "three-state[delta=0]", "two-state", "riverswim[n_states=3]")

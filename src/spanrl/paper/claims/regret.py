@@ -16,7 +16,7 @@ from spanrl.envs.env import Env
 from spanrl.models.mdp import MDP
 from spanrl.paper import oracles_chains
 from spanrl.paper import oracles_learning as paper
-from spanrl.paper.claims.base import EXACT, Claim, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import EXACT, CheckResult, Claim, Ledger, Scale
 from spanrl.paper.claims.confidence import LEVEL, RADII, random_env
 from spanrl.paper.claims.optimism import optimum
 from spanrl.paper.instances import generator
@@ -63,7 +63,7 @@ def crossing(mdp: MDP, c: float, rate: float) -> int:
     return int(high)
 
 
-def check_R1(system: System, scale: Scale, horizon: int | None = None) -> Outcome:
+def check_R1(system: System, scale: Scale, horizon: int | None = None) -> CheckResult:
     """Compare the public formula with the printed one, then the regret of seeded runs with it."""
     ledger = Ledger()
     for T, S, A, support, c, delta, r_max in POINTS:
@@ -79,7 +79,7 @@ def check_R1(system: System, scale: Scale, horizon: int | None = None) -> Outcom
     for name in ("three-state", "three-state[delta=0]"):
         reasons += regret_against_bound(system, ledger, name, 2.0, T, runs)
     if reasons and not ledger.broken:
-        return Outcome("vacuous", ledger.numbers | {"reason": "; ".join(reasons)})
+        return CheckResult("vacuous", ledger.numbers | {"reason": "; ".join(reasons)})
     return ledger.outcome()
 
 
@@ -118,7 +118,7 @@ def driven(system: System, scale: Scale, claim: str) -> Iterator[tuple[Env, Agen
                 yield env, agent, seed
 
 
-def check_R2(system: System, scale: Scale) -> Outcome:
+def check_R2(system: System, scale: Scale) -> CheckResult:
     """Count episodes and the two sums by hand at the end of every episode; then episodes of long compiled runs."""
     ledger = Ledger()
     for env, agent, seed in driven(system, scale, "R2"):
@@ -155,7 +155,7 @@ def _count_episodes(ledger: Ledger, mdp: MDP, moments: Iterator[Moment]) -> None
                 ledger.within("m ≤ SA log₂(8T/SA)", m - paper.most_episodes(T, S, A))
 
 
-def check_R6(system: System, scale: Scale) -> Outcome:
+def check_R6(system: System, scale: Scale) -> CheckResult:
     """Replay learners with counters of our own: the rule fires at ν = max{1, N}, never before and never after."""
     ledger = Ledger()
     for env, agent, seed in driven(system, scale, "R6"):

@@ -9,7 +9,7 @@ import numpy as np
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.checks import immutable
 from spanrl.paper import oracles, oracles_chains
-from spanrl.paper.claims.base import EXACT, LP_TOL, Claim, Gaps, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import EXACT, LP_TOL, CheckResult, Claim, Gaps, Ledger, Scale
 from spanrl.paper.instances import generator, random_ball, random_box, random_member, random_set, random_vector
 from spanrl.paper.oracles import Vector, finite, span
 from spanrl.paper.oracles_sets import pair_maximum_lp
@@ -38,7 +38,7 @@ def gaps_B1(system: System, bounded: BoundedMDP, v: Vector) -> Gaps:
     }
 
 
-def check_B1(system: System, scale: Scale) -> Outcome:
+def check_B1(system: System, scale: Scale) -> CheckResult:
     """Check the inner problem on random boxes and balls, exact ones and total ignorance included."""
     rng, ledger = generator("B1"), Ledger()
     for i in range(scale.instances):
@@ -87,7 +87,7 @@ def gaps_B2(system: System, bounded: BoundedMDP, eps: float) -> Gaps | None:
     }
 
 
-def check_B2(system: System, scale: Scale) -> Outcome:
+def check_B2(system: System, scale: Scale) -> CheckResult:
     """Check EVI's stop on random sets at several accuracies, and optimism over sampled members."""
     rng, ledger = generator("B2"), Ledger()
     for _ in range(scale.instances):
@@ -119,7 +119,7 @@ def gaps_M1(system: System, bounded: BoundedMDP, v: Vector, c: float) -> Gaps:
     return gaps
 
 
-def check_M1(system: System, scale: Scale) -> Outcome:
+def check_M1(system: System, scale: Scale) -> CheckResult:
     """Check augmentation on random boxes and balls; in some T_c is infeasible before."""
     rng, ledger = generator("M1"), Ledger()
     for i in range(scale.instances * 4):
@@ -178,7 +178,7 @@ def several_classes(rng: np.random.Generator, bounded: BoundedMDP, tries: int = 
     return False
 
 
-def check_M2(system: System, scale: Scale) -> Outcome:
+def check_M2(system: System, scale: Scale) -> CheckResult:
     """Check the perturbation on random boxes, and instances that attain its bounds."""
     rng, ledger = generator("M2"), Ledger()
     for _ in range(scale.instances * 2):
@@ -221,7 +221,7 @@ def gaps_M3(system: System, bounded: BoundedMDP, eta: float, state: int, c: floa
     return {"g⁺(0) − ηc ≤ g⁺(η)": before[0] - eta * c - after[1], "g⁺(η) ≤ g⁺(0)": after[0] - before[1]}
 
 
-def check_M3(system: System, scale: Scale) -> Outcome:
+def check_M3(system: System, scale: Scale) -> CheckResult:
     """Check the loss of gain by perturbation on random boxes, and an instance that loses exactly ηc."""
     rng, ledger = generator("M3"), Ledger()
     for _ in range(scale.instances):

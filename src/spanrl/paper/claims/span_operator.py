@@ -8,7 +8,7 @@ import numpy as np
 
 from spanrl.models.mdp import MDP
 from spanrl.paper import oracles, oracles_chains
-from spanrl.paper.claims.base import EXACT, Claim, Gaps, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import EXACT, CheckResult, Claim, Gaps, Ledger, Scale
 from spanrl.paper.instances import generator, random_bound, random_box, random_mdp, random_model, random_vector
 from spanrl.paper.oracles import Model, Vector, finite, span
 from spanrl.paper.system import System
@@ -52,10 +52,10 @@ def gaps_O8(system: System, model: Model, u: Vector, v: Vector, c: float) -> Gap
     }
 
 
-def _on_models(claim: str, instance: ModelCheck) -> Callable[[System, Scale], Outcome]:
+def _on_models(claim: str, instance: ModelCheck) -> Callable[[System, Scale], CheckResult]:
     """Return the check of an instance function on random MDPs and bounded MDPs with random u, v and c."""
 
-    def check(system: System, scale: Scale) -> Outcome:
+    def check(system: System, scale: Scale) -> CheckResult:
         rng, ledger = generator(claim), Ledger()
         for _ in range(scale.instances * 6):
             model = random_model(rng)
@@ -90,7 +90,7 @@ def gaps_O9(system: System, model: Model, u: Vector, v: Vector, c: float, sweeps
     return gaps
 
 
-def check_O9(system: System, scale: Scale) -> Outcome:
+def check_O9(system: System, scale: Scale) -> CheckResult:
     """Check contraction and geometric rate on models with positive probabilities, and that the factor is attained."""
     rng, ledger = generator("O9"), Ledger()
     for _ in range(scale.instances * 2):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spanrl.paper.claims.base import EXACT, LP_TOL, Claim, Gaps, Ledger, Outcome, Scale
+from spanrl.paper.claims.base import EXACT, LP_TOL, CheckResult, Claim, Gaps, Ledger, Scale
 from spanrl.paper.instances import generator, random_bound, random_vector
 from spanrl.paper.oracles import Vector, projection_distance_lp, span, truncate
 from spanrl.paper.system import System
@@ -52,10 +52,10 @@ def gaps_O5(system: System, u: Vector, v: Vector, c: float) -> Gaps:
     return {"translation": float(np.abs(system.clip_span(v + shift, c) - system.clip_span(v, c) - shift).max())}
 
 
-def _two_vectors(claim: str, instance: PairCheck) -> Callable[[System, Scale], Outcome]:
+def _two_vectors(claim: str, instance: PairCheck) -> Callable[[System, Scale], CheckResult]:
     """Return the check of an instance function on random (u, v, c), u sometimes close to v."""
 
-    def check(system: System, scale: Scale) -> Outcome:
+    def check(system: System, scale: Scale) -> CheckResult:
         rng, ledger = generator(claim), Ledger()
         for _ in range(scale.instances * 20):
             S = int(rng.integers(1, 7))
@@ -73,7 +73,7 @@ def _two_vectors(claim: str, instance: PairCheck) -> Callable[[System, Scale], O
     return check
 
 
-def check_O1(system: System, scale: Scale) -> Outcome:
+def check_O1(system: System, scale: Scale) -> CheckResult:
     """Check the definition, and by linear programming that no z with sp(z) ≤ c is nearer to v than Γ_c v."""
     rng, ledger = generator("O1"), Ledger()
     for i in range(scale.instances * 20):
