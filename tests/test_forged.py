@@ -10,7 +10,7 @@ import pytest
 
 from forgery import attack_checkpoint, attack_model, attack_run, new_session, read_files
 from spanrl import learn, make
-from spanrl.experiments.spec import Entry, Spec
+from spanrl.experiments.spec import Spec, SpecEntry
 from spanrl.learning.snapshot import pack, unpack
 from spanrl.learning.worlds import TableWorld, as_world
 
@@ -51,7 +51,7 @@ def test_models(tmp_path: Path) -> None:
 
 
 def test_saved_runs(tmp_path: Path) -> None:
-    spec = Spec("forged", 100, 5, (0, 1), (Entry("three-state", "three-state"),), (Entry("ucrl", "ucrl"),))
+    spec = Spec("forged", 100, 5, (0, 1), (SpecEntry("three-state", "three-state"),), (SpecEntry("ucrl", "ucrl"),))
     (tmp_path / "spec.toml").write_text(spec.to_toml(), "utf-8")
     cells = spec.cells()
     for cell in cells:

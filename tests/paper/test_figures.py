@@ -196,7 +196,7 @@ def test_captions_say_what_is_shown(measured: dict[str, Experiment], drawn: dict
     assert "noise of the rewards included" in drawn["diameter"].caption
     for name in NAMES[1:7]:
         assert "noise of the rewards included" in drawn[name].caption
-        assert "3 runs an agent" in drawn[name].caption
+        assert "3 runs per agent" in drawn[name].caption
         assert "95\u00a0%" in drawn[name].caption
         assert "T = 10⁶" in drawn[name].caption
     assert drawn["sweep-three-state"].caption.startswith(
@@ -296,7 +296,7 @@ def test_planning_counts_by_the_episode(measured: dict[str, Experiment], drawn: 
         "Knight Quest",
         *(one.name for one in agents[14:]),
     ]
-    assert "median and range of 3 runs an agent" in drawn["planning"].caption
+    assert "median and range of 3 runs per agent" in drawn["planning"].caption
     assert "0.097 to 0.84 (Three states, D = 200)" in drawn["planning"].caption  # (2 + 1)/(30 + 1) to (25 + 1)/(30 + 1)
 
 

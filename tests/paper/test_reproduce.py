@@ -188,7 +188,7 @@ def test_experiment_is_run_and_judged(judged):
     entry = judged.claims["G1"]
     assert entry["verdict"] == "fails"  # 10⁴ steps are too few to see it
     assert "log-log slope in" in entry["numbers"]["broken"]
-    assert entry["numbers"]["runs an agent"] == 2
+    assert entry["numbers"]["runs per agent"] == 2
     assert entry["numbers"]["horizon"] == 10**4
     assert len(list((judged.dir / "experiments" / "diameter" / "cells").rglob("curve.parquet"))) == 16
     assert [experiment.horizon for experiment in judged.experiments.values()] == [10**4]

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from spanrl.experiments.results import Results, load_results
-from spanrl.experiments.spec import Cell, Entry, Spec
+from spanrl.experiments.spec import Cell, Spec, SpecEntry
 from spanrl.learning.run import Run
 
-ENVS = (Entry("three-state[delta=0.01]", "three states"), Entry("riverswim", "riverswim"))
-AGENTS = (Entry("scal[span_bound=5]", "SCAL"), Entry("ucrl", "ucrl"), Entry("ucrl2", "UCRL2"))
+ENVS = (SpecEntry("three-state[delta=0.01]", "three states"), SpecEntry("riverswim", "riverswim"))
+AGENTS = (SpecEntry("scal[span_bound=5]", "SCAL"), SpecEntry("ucrl", "ucrl"), SpecEntry("ucrl2", "UCRL2"))
 EVIL = ("<img src=x onerror=alert(1)>&\"'", "</script><b>", "$x^2$ 5 %{x} _a_")
 HORIZON = 10_000
 POINTS = 20
@@ -51,8 +51,8 @@ def make_run(cell: Cell, t: np.ndarray, regret: np.ndarray) -> Run:
 def experiment(
     folder: Path,
     *,
-    envs: Sequence[Entry] = ENVS,
-    agents: Sequence[Entry] = AGENTS,
+    envs: Sequence[SpecEntry] = ENVS,
+    agents: Sequence[SpecEntry] = AGENTS,
     seeds: int = 4,
     regret: Regret = root,
     horizon: int = HORIZON,

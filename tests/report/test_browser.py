@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from by_hand import AGENTS, ENVS, EVIL, experiment, root
 
-from spanrl.experiments.spec import Cell, Entry
+from spanrl.experiments.spec import Cell, SpecEntry
 from spanrl.report.chapters import chapters
 from spanrl.report.page import page
 
@@ -109,7 +109,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     label = "a rather long label for the agent with the number {}"
-    agents = [Entry(f"scal[span_bound={i + 1}]", label.format(i)) for i in range(50)]
+    agents = [SpecEntry(f"scal[span_bound={i + 1}]", label.format(i)) for i in range(50)]
     return _write(tmp_path_factory.mktemp("large") / "x", agents=agents, seeds=2)
 
 
@@ -205,9 +205,7 @@ def test_the_quantity_switches(report: Path, visit: Open) -> None:
         press(tab, "quantity", "span")
         assert tab.text_content(title) == "span of the optimistic bias"
         assert ask(tab, "chart.data.at(-1).y.at(-1)") == pytest.approx(2.0001)
-        caption = (
-            "Span of the optimistic bias on three states: mean with 95\u00a0% t intervals, 4 runs an agent, T = 10,000."
-        )
+        caption = "Span of the optimistic bias on three states: mean with 95\u00a0% t intervals, 4 runs per agent, T = 10,000."
         assert tab.inner_text(f"{CHART} ~ figcaption") == caption
 
 

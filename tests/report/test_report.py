@@ -21,7 +21,7 @@ from scipy import stats
 from spanrl import axes
 from spanrl.errors import MissingExtraError, RunFileError
 from spanrl.experiments.results import Results
-from spanrl.experiments.spec import Cell, Entry
+from spanrl.experiments.spec import Cell, SpecEntry
 from spanrl.report import write
 from spanrl.report.chapters import chapters, thinned
 from spanrl.report.page import page
@@ -30,7 +30,7 @@ from spanrl.report.standings import holm, mark
 from spanrl.report.text import display_names, interval, number
 from spanrl.report.write import write_report
 
-MANY = tuple(Entry(f"scal[span_bound={i + 1}]", f"agent {i:02d}") for i in range(14))
+MANY = tuple(SpecEntry(f"scal[span_bound={i + 1}]", f"agent {i:02d}") for i in range(14))
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +109,8 @@ def test_the_caption_says_how_much_there_is(reader: Reader) -> None:
     assert (
         "3 agents on 2 environments, 4 seeds each, for T = 10,000 steps: 24 runs. All 24 are finished." in reader.text
     )
-    assert "Regret on three states: mean with 95 % t intervals, 4 runs an agent, T = 10,000." in reader.text
-    assert "Final regret on riverswim, at T = 10,000, 4 runs an agent, best first." in reader.text
+    assert "Regret on three states: mean with 95 % t intervals, 4 runs per agent, T = 10,000." in reader.text
+    assert "Final regret on riverswim, at T = 10,000, 4 runs per agent, best first." in reader.text
     assert not [tag for tag, _ in reader.tags if tag == "details"]
 
 
@@ -120,7 +120,7 @@ def test_failed_and_missing_cells_are_listed(tmp_path: Path) -> None:
     assert "22 of 24 runs are finished; 1 failed and 1 missing." in reader.text
     assert f"1 run failed{failed} ValueError: <script>alert(2)</script>" in reader.text
     assert f"1 run missing{missing}" in reader.text
-    assert "3 to 4 runs an agent" in reader.text
+    assert "3 to 4 runs per agent" in reader.text
 
 
 def test_settings_and_provenance(results: Results, reader: Reader) -> None:
@@ -233,7 +233,7 @@ def test_one_seed_has_no_interval(tmp_path: Path) -> None:
     reader = read(experiment(tmp_path / "x", seeds=1))
     assert set(reader.data["chapters"][0]["series"][0]["values"]["regret"]) == {"mean"}
     assert reader.row("ucrl")[1:] == ["1", "200", "–", "200", "100 –", "–", "0.5 –"]
-    assert "Regret on riverswim: mean, 1 run an agent, T = 10,000." in reader.text
+    assert "Regret on riverswim: mean, 1 run per agent, T = 10,000." in reader.text
 
 
 def test_an_unknown_gain_shows_the_reward(tmp_path: Path) -> None:
@@ -311,7 +311,12 @@ def test_names_are_escaped_everywhere(tmp_path: Path) -> None:
 
 
 def test_names_are_one_line_and_told_apart() -> None:
-    entries = [Entry("a", "SCAL"), Entry("b", "SCAL"), Entry("c", "two\n\u202elines\x00"), Entry("d", " ")]
+    entries = [
+        SpecEntry("a", "SCAL"),
+        SpecEntry("b", "SCAL"),
+        SpecEntry("c", "two\n\u202elines\x00"),
+        SpecEntry("d", " "),
+    ]
     assert display_names(entries) == {"a": "SCAL (a)", "b": "SCAL (b)", "c": "two lines", "d": "d"}
 
 
@@ -324,7 +329,7 @@ def test_a_figure_has_a_line_and_a_band_an_agent(results: Results) -> None:
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("step t", "pseudo-regret")
     assert (len(ax.lines), len(ax.collections)) == (3, 3)
     np.testing.assert_allclose(ax.lines[0].get_ydata()[-1], 0.5 * 1.15 * 100.0)
-    assert ax.get_title() == "mean with 95 % intervals; 4 runs an agent, T = 10,000"
+    assert ax.get_title() == "mean with 95 % intervals; 4 runs per agent, T = 10,000"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SCAL", "ucrl", "UCRL2"]
 
 
@@ -353,7 +358,7 @@ def test_figures_take_names_literally(tmp_path: Path) -> None:
     figure = plot_curves(chapter, "regret", names, HORIZON)
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert texts == [r"\$x^2\$ and \$", " _hidden", "漢字"]
-    assert figure.axes[0].get_title() == "1 run an agent, T = 10,000"
+    assert figure.axes[0].get_title() == "1 run per agent, T = 10,000"
     assert not figure.axes[0].collections
     assert axes.image(figure, "pdf").startswith(b"%PDF")
 

@@ -145,7 +145,13 @@ class Env:
         random = (rewards == "bernoulli") & (reward > mdp.r_min) & (reward < mdp.r_max)
         law = np.where(random, BERNOULLI, FIXED)
         return cls(
-            mdp, mdp.succ_ptr, mdp.prob, mdp.succ, immutable(reward, np.float64), immutable(law, np.uint8), info or EnvInfo()
+            mdp,
+            mdp.succ_ptr,
+            mdp.prob,
+            mdp.succ,
+            immutable(reward, np.float64),
+            immutable(law, np.uint8),
+            info or EnvInfo(),
         )
 
     def outcomes(self, state: int, action: int) -> list[Outcome]:

@@ -1,4 +1,4 @@
-"""The figures of a report on an experiment: one a quantity and environment, for print."""
+"""The figures of a report on an experiment: one per quantity and environment, for print."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def runs_per_agent(counts: Iterable[int]) -> str:
     """Write how many runs stand behind each mean.
 
     >>> runs_per_agent([10, 10]), runs_per_agent([8, 10]), runs_per_agent([1])
-    ('10 runs an agent', '8 to 10 runs an agent', '1 run an agent')
+    ('10 runs per agent', '8 to 10 runs per agent', '1 run per agent')
     """
     least, most = min(found := list(counts)), max(found)
     return f"{plural(most, 'run')} an agent" if least == most else f"{least:,} to {plural(most, 'run')} an agent"

@@ -74,7 +74,7 @@ def measured_honestly(ledger: Ledger, system: System, found: Experiment) -> None
     gains = {env: _domain(ledger, system, env) for env in dict.fromkeys(group.env for group in found.groups)}
     n_runs = sum(len(group.seeds) for group in found.groups)
     ledger.note("horizon", found.horizon)
-    ledger.note("runs an agent", len(found.groups[0].seeds))
+    ledger.note("runs per agent", len(found.groups[0].seeds))
     for group in found.groups:
         ledger.within("g* that the regret is measured against", abs(group.gain - gains[group.env]), 1e-6)
         off = np.abs(group.regret - (group.t * group.gain - group.reward)).max()

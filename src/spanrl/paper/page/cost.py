@@ -30,7 +30,7 @@ def planning(found: Mapping[str, Experiment]) -> Picture:
         rows += [(y + 1 + i, group, group.name) for i, group in enumerate(one.agents())]
         y = rows[-1][0] + 1.4
     values = (sweeps_an_episode, microseconds_an_episode)
-    for ax, value, label in zip(axes, values, ("sweeps an episode", "µs of planning an episode"), strict=True):
+    for ax, value, label in zip(axes, values, ("sweeps per episode", "µs of planning per episode"), strict=True):
         ax.set_xscale("log")
         dots = [(at, group, value(group)) for at, group, _ in rows if group is not None]
         ends = np.concatenate([values for _, _, values in dots])

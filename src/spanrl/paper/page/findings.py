@@ -59,7 +59,7 @@ class OverTime:
 
 @dataclass(frozen=True)
 class Cost:
-    """What planning cost one agent: episodes a run (mean), sweeps and microseconds an episode (medians), share in the time of a run."""
+    """What planning cost one agent: episodes per run (mean), sweeps and microseconds per episode (medians), share in the time of a run."""
 
     experiment: str
     env: str
