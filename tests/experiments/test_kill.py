@@ -16,7 +16,7 @@ from spanrl.experiments.store import Store
 from spanrl.learning.run import Run
 from spanrl.learning.snapshot import read_head
 
-KILLS = 10  # each once a checkpoint has moved on or a cell has appeared
+KILLS = 6  # each once a checkpoint has moved on or a cell has appeared
 EARLY_KILLS = 2  # at any moment from the start of the command
 SPEC: dict[str, Any] = {
     "name": "killed", "horizon": 6e6, "points": 10, "seeds": 3,

@@ -65,7 +65,7 @@ def plot_curves(chapter: Chapter, value: str, names: Mapping[str, str], horizon:
 
 
 def plot_planning_share(chapter: Chapter, names: Mapping[str, str], horizon: int) -> Any:
-    """Return a figure of the share of planning in the time of the runs, a bar an agent."""
+    """Return a figure of the share of planning in the time of the runs, one bar per agent."""
     figure, ax = _panel(chapter, "", horizon)
     agents = [agent for agent in _best(chapter) if agent in chapter.planning_share]
     shares = [100 * chapter.planning_share[agent] for agent in agents]

@@ -106,4 +106,4 @@ def runs_per_agent(counts: Iterable[int]) -> str:
     ('10 runs per agent', '8 to 10 runs per agent', '1 run per agent')
     """
     least, most = min(found := list(counts)), max(found)
-    return f"{plural(most, 'run')} an agent" if least == most else f"{least:,} to {plural(most, 'run')} an agent"
+    return f"{plural(most, 'run')} per agent" if least == most else f"{least:,} to {plural(most, 'run')} per agent"
