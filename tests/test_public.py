@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -106,3 +107,18 @@ def test_models_do_not_import_the_compiler() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name not in ("__version__", "reference")])
+def test_docstrings_are_complete(name: str) -> None:
+    """Arguments, result, errors, and an example, which the doctests run."""
+    thing = getattr(spanrl, name)
+    text = inspect.getdoc(thing) or ""
+    assert ">>> " in text
+    if inspect.isclass(thing):
+        assert "Args:" in text or "Attributes:" in text
+        return
+    signature = inspect.signature(thing)
+    assert ("Args:" in text) == bool(signature.parameters)
+    assert ("Raises:" in text) == bool(signature.parameters)
+    assert ("Returns:" in text) == (signature.return_annotation != "None")

@@ -17,6 +17,15 @@ from spanrl.errors import OptionError
 def streams(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
     """Return (env_rng, agent_rng): ``SeedSequence(seed, spawn_key=(0,))`` for the environment, ``(1,)`` for the agent.
 
+    Args:
+        seed: a whole number ≥ 0.
+
+    Returns:
+        Two generators.
+
+    Raises:
+        OptionError: the seed is no such number.
+
     >>> env_rng, agent_rng = streams(0)
     >>> env_rng.random() != agent_rng.random()
     True

@@ -70,6 +70,10 @@ class PSRL:
         warm_start: start each planning at the last bias; False starts at 0.
 
     Rewards that are neither r_min nor r_max are treated as if they were Bernoulli (pseudo-Bayesian).
+
+    >>> import spanrl
+    >>> spanrl.make_agent("psrl") == spanrl.PSRL()
+    True
     """
 
     summary: ClassVar[str] = "Posterior sampling: the optimal policy of a model drawn at random."

@@ -74,6 +74,10 @@ class QLearning:
     Args:
         epsilon: probability of a random action, in [0, 1].
         step_scale: b > 0; the step of the n-th visit of a pair is b/(b + n − 1).
+
+    >>> import spanrl
+    >>> spanrl.make_agent("qlearning[epsilon=0.05]").epsilon
+    0.05
     """
 
     summary: ClassVar[str] = "RVI Q-learning, ε-greedy: the model-free yardstick."

@@ -44,6 +44,17 @@ _ENTRIES = {name: Registered(name, f"spanrl.agents.{where}") for name, where in 
 def make_agent(name: str, /, **given: Any) -> Agent:
     """Make an agent from its text form or its name and parameters.
 
+    Args:
+        name: ``name`` or ``name[key=value,…]``.
+        given: further parameters; a key may be given in one of the two places.
+
+    Returns:
+        The agent.
+
+    Raises:
+        UnknownNameError: the name or a parameter is not known.
+        OptionError: a value is of another type or out of its range.
+
     >>> make_agent("scal[span_bound=5]") == make_agent("scal", span_bound=5)
     True
     """
@@ -77,6 +88,9 @@ def agent_id(agent: Agent | str) -> str:
 def list_agents() -> list[Registered]:
     """Return all agents, sorted by name, each with name, summary, source and parameters.
 
+    Returns:
+        The entries.
+
     >>> [entry.name for entry in list_agents()]
     ['psrl', 'qlearning', 'scal', 'ucrl', 'ucrl2']
     """
@@ -91,5 +105,14 @@ def register_agent(name: str, factory: Callable[..., Agent], *, summary: str, so
         factory: a frozen dataclass with ``start(info, rng)``, or a function that returns one. Each parameter is a bool, int, float or str.
         summary: one sentence.
         source: where the agent was published.
+
+    Raises:
+        OptionError: the name is taken or no word, or a parameter has no type that a text can hold.
+
+    >>> import spanrl
+    >>> spanrl.register_agent("scal", spanrl.SCAL, summary="Again.")
+    Traceback (most recent call last):
+        ...
+    spanrl.errors.OptionError: register_agent: 'scal' is registered already. Choose another name.
     """
     add("register_agent", _ENTRIES, Registered(name, factory, (summary, source)), "a class or function")

@@ -36,6 +36,13 @@ class SCAL:
         warm_start: start each planning at the last bias; False starts at 0 as the paper does.
         bounds: the confidence set, "bernstein" (the paper) or another of :data:`spanrl.confidence.bounds.BOUNDS`.
         episodes: when episodes end, "doubling" (the paper) or another of :data:`spanrl.agents.episodes.EPISODE_RULES`.
+
+    Raises:
+        OptionError: an option is out of its range.
+
+    >>> import spanrl
+    >>> spanrl.learn("three-state", spanrl.SCAL(span_bound=2), horizon=1000, seed=0).meta["agent"]
+    'scal[span_bound=2]'
     """
 
     summary: ClassVar[str] = "Bernstein sets, ScOpt: optimism with a bound on the span of the bias."

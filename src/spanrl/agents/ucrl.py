@@ -25,6 +25,13 @@ class UCRL:
         warm_start: start each planning at the last bias; False starts at 0 as the paper does.
         bounds: the confidence set, "bernstein" (the paper) or another of :data:`spanrl.confidence.bounds.BOUNDS`.
         episodes: when episodes end, "doubling" (the paper) or another of :data:`spanrl.agents.episodes.EPISODE_RULES`.
+
+    Raises:
+        OptionError: an option is out of its range.
+
+    >>> import spanrl
+    >>> spanrl.UCRL(bounds="kt").delta
+    0.05
     """
 
     summary: ClassVar[str] = "Bernstein sets, extended value iteration: the paper's baseline."

@@ -24,6 +24,13 @@ class UCRL2:
         warm_start: start each planning at the last bias; False starts at 0.
 
     Differs from the paper: rewards are capped at r_max, and the iteration stops at sp ≤ (r_max − r_min)/√t, not <.
+
+    Raises:
+        OptionError: an option is out of its range.
+
+    >>> import spanrl
+    >>> spanrl.make_agent("ucrl2[delta=0.1]") == spanrl.UCRL2(delta=0.1)
+    True
     """
 
     summary: ClassVar[str] = "Hoeffding and L1 sets, extended value iteration."

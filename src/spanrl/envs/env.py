@@ -63,6 +63,11 @@ class Env:
     Make one with :func:`spanrl.make`, :meth:`from_outcomes` or :meth:`from_mdp`; the constructor itself takes arrays
     that are valid already.
 
+    Attributes:
+        mdp: the model, with mean rewards.
+        out_ptr, out_prob, out_succ, out_reward, out_law: the outcomes of pair i are ``out_ptr[i]:out_ptr[i + 1]``.
+        info: name, summary, source and parameters.
+
     >>> env = Env.from_outcomes({(0, 0): [(0.9, 0, 0.0), (0.1, 0, 1.0)]})
     >>> env.mdp.reward.tolist(), env.mdp.prob.tolist(), env.out_prob.tolist()
     ([0.1], [1.0], [0.9, 0.1])

@@ -74,6 +74,13 @@ def make(name: str, /, **given: Any) -> Env:
         name: ``name`` or ``name[key=value,…]``.
         given: further parameters; a key may be given in one of the two places.
 
+    Returns:
+        An :class:`Env`.
+
+    Raises:
+        UnknownNameError: the name or a parameter is not known.
+        OptionError: a value is of another type or out of its range.
+
     >>> make("three-state[delta=0.01]") == make("three-state", delta=0.01)
     True
     >>> make("riverswim", n_states=6, variant="osband").info.id
@@ -88,6 +95,9 @@ def make(name: str, /, **given: Any) -> Env:
 
 def list_envs() -> list[Registered]:
     """Return all environments, sorted by name, each with name, summary, source and defaults.
+
+    Returns:
+        The entries.
 
     >>> [entry.name for entry in list_envs()][-2:]
     ['three-state', 'two-state']
@@ -104,6 +114,15 @@ def register_env(name: str, factory: Factory, *, summary: str, source: str = "")
             its annotation, or else the default, declares the type.
         summary: one sentence.
         source: where the environment was published.
+
+    Raises:
+        OptionError: the name is taken or no word, or a parameter has no default that a text can hold.
+
+    >>> import spanrl
+    >>> spanrl.register_env("riverswim", lambda: spanrl.make("two-state"), summary="Another one.")
+    Traceback (most recent call last):
+        ...
+    spanrl.errors.OptionError: register_env: 'riverswim' is registered already. Choose another name.
     """
     entry = Registered(name, factory, (summary, source))
     without = [key for key, one in entry.parameters.items() if one.default is None] if callable(factory) else []

@@ -46,6 +46,13 @@ class Results:
         missing: the ids of the cells that are neither finished nor failed; those still at a shorter horizon are among them.
         versions: the distinct versions of python, spanrl, … and of "git" that the finished cells were computed with.
         groups: the finished cells.
+
+    >>> import spanrl, tempfile
+    >>> spec = {"name": "tiny", "horizon": 100, "seeds": 2, "env": [{"id": "two-state"}], "agent": [{"id": "ucrl"}]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = spanrl.run_experiment(spec, out=folder, workers=1)
+    ...     results.missing, results.spec.name
+    ((), 'tiny')
     """
 
     dir: Path
@@ -261,7 +268,23 @@ class Results:
 
 
 def load_results(dir: str | os.PathLike[str]) -> Results:  # noqa: A002
-    """Return the results of the experiment in ``dir``, finished or not."""
+    """Return the results of the experiment in ``dir``, finished or not.
+
+    Args:
+        dir: the directory of an experiment.
+
+    Returns:
+        A :class:`Results`.
+
+    Raises:
+        RunFileError: it is not one, or cannot be read.
+
+    >>> import spanrl
+    >>> spanrl.load_results("nowhere")
+    Traceback (most recent call last):
+        ...
+    spanrl.errors.RunFileError: load_results: nowhere is no experiment (it has no spec.toml). Give the folder that was --out of spanrl run.
+    """
     return Results(**read_cells(Path(os.path.normpath(dir))))  # x/../y is y, as for those who write there
 
 

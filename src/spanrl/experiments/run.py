@@ -52,6 +52,21 @@ def run_experiment(
 
     Failed cells do not stop the others; a CellsFailedError that carries the ``results`` of the others tells of them in the end. Ctrl-C
     raises KeyboardInterrupt once the cells under way have written their checkpoints.
+
+    Returns:
+        The :class:`Results` of all finished cells.
+
+    Raises:
+        InputError: the spec or an option is wrong, or ``out`` belongs to another experiment.
+        DirectoryInUseError: another process runs an experiment in ``out``.
+        CellsFailedError: cells have failed.
+
+    >>> import tempfile
+    >>> spec = {"name": "tiny", "horizon": 100, "seeds": 1, "env": [{"id": "two-state"}], "agent": [{"id": "nothing"}]}
+    >>> run_experiment(spec, out=tempfile.gettempdir() + "/never-made")
+    Traceback (most recent call last):
+        ...
+    spanrl.errors.UnknownNameError: spec: agent[0]: id: unknown agent 'nothing'. Did you mean 'qlearning'?
     """
     outcome = drive(
         read_spec(spec), out=out, engine=engine, workers=workers, address=address, cell_timeout=cell_timeout, show=True

@@ -29,6 +29,19 @@ def regret_bound(
 
     and for T < SA: r_max √(SAT). It needs α = 1 and c ≥ sp(h*). Rewards lie in [0, r_max]; with another r_min give r_max − r_min.
 
+    Args:
+        horizon: T ≥ 1.
+        n_states, n_actions, max_support: S, A and Γ.
+        span_bound: c ≥ 0.
+        delta: δ in (0, 1).
+        r_max: the largest reward, > 0.
+
+    Returns:
+        The bound, in units of reward.
+
+    Raises:
+        OptionError: an argument is out of its range.
+
     >>> round(regret_bound(10**6, n_states=3, n_actions=2, max_support=2, span_bound=2))
     978916
     """

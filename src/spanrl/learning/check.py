@@ -57,6 +57,12 @@ def check_env(env: Env | str) -> None:
     * *Learning*: :func:`spanrl.learn` sees what ``step`` gives.
     * *Name*: where ``info.id`` names a registered environment, ``make(info.id)`` gives an equal one with the same id.
 
+    Args:
+        env: an environment or its text.
+
+    Raises:
+        InputError: it does not keep its contract; the sentence says where.
+
     >>> check_env("three-state[delta=0.01]")
     """
     table = make(env) if isinstance(env, str) else env
@@ -85,6 +91,12 @@ def check_agent(agent: Agent | str) -> None:
     * *Estimates*: what a learner of ours plans on is a closed set, as :class:`spanrl.kernels.plan_workspace.Sets` asks; 60 steps are played
       interpreted to see it.
     * Learners of ours also refuse ``observe`` before ``act``, and ``act`` twice.
+
+    Args:
+        agent: an agent or its text.
+
+    Raises:
+        InputError: it does not keep its contract; the sentence says where.
 
     >>> check_agent("scal[span_bound=2]")
     """

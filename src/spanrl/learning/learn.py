@@ -66,6 +66,13 @@ def learn(
 
     Ctrl-C ends the run within half a second; what was done so far is returned with ``run.interrupted`` true.
 
+    Returns:
+        A :class:`Run`.
+
+    Raises:
+        InputError: an option is out of its range, a name is not known, or a file is no model.
+        NotConvergedError: a plan could not be made to its tolerance.
+
     >>> run = learn("three-state[delta=0.01]", "scal[span_bound=2]", horizon=10_000, seed=0)
     >>> run.t[-1], bool(run.regret[-1] < 5000)
     (np.int64(10000), True)

@@ -31,6 +31,16 @@ class Run:
     and the bracket ``gain_low``, ``gain_high``. ``meta`` tells env, agent, seed, horizon, points, gain, interrupted, audit, r_min,
     r_max, n_states, n_actions and seconds (planning, simulating, total). Where a Gymnasium environment cuts its episodes it also has
     ``step_limit`` (None where the environment itself cuts them) and, unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
+
+    Attributes:
+        t, reward, regret, pseudo_regret, span, n_episodes: arrays at the measurement times.
+        episodes: a dict of arrays.
+        meta: what was run.
+
+    >>> import spanrl
+    >>> run = spanrl.learn("two-state", "ucrl", horizon=1000, seed=0)
+    >>> int(run.t[-1]), len(run.episodes["start"]) == int(run.n_episodes[-1])
+    (1000, True)
     """
 
     t: NDArray[np.int64]

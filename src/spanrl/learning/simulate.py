@@ -40,6 +40,18 @@ class Simulation:
 def simulate(mdp: MDP | Env, policy: Policy, *, horizon: int, seed: int) -> Simulation:
     """Play ``policy`` for ``horizon`` steps from the start distribution, with the rewards of an ``Env`` or the mean rewards of an ``MDP``.
 
+    Args:
+        mdp: an ``Env`` or an ``MDP``.
+        policy: a policy for it.
+        horizon: number of steps, ≥ 1.
+        seed: a whole number ≥ 0.
+
+    Returns:
+        Rewards and visits, and their means.
+
+    Raises:
+        OptionError: an option is out of its range, or the policy is one of another model.
+
     >>> import spanrl
     >>> env = spanrl.make("three-state")
     >>> result = simulate(env, spanrl.solve(env.mdp).policy, horizon=100_000, seed=0)

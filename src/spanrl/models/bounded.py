@@ -34,6 +34,12 @@ class BoundedMDP(PairTable):
 
     In a box model ``radius`` is empty. In a ball model ``p_low`` and ``p_high`` both hold the centre and ``rest_high`` is empty.
 
+    Attributes:
+        p_low, p_high: the ends of the interval of each listed successor.
+        rest_high: the upper end that all other successors of a pair share [n_pairs].
+        radius: of the ball of each pair [n_pairs].
+        r_low, r_high: the ends of the interval of each reward [n_pairs].
+
     >>> low, high = [[[0.0, 0.2]]] * 2, [[[0.9, 1.0]]] * 2
     >>> bounded = BoundedMDP.from_dense(low, high, r_low=[[0.0], [0.5]], r_high=[[0.1], [0.6]])
     >>> bounded.contains(MDP.from_dense([[[0.5, 0.5]], [[0.0, 1.0]]], [[0.05], [0.6]]))

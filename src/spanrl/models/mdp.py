@@ -36,6 +36,14 @@ class MDP(PairTable):
     takes arrays that are valid already. Probabilities of a row must sum to one within 1e-8; rows that are off by more than
     1e-12 are rescaled.
 
+    Attributes:
+        n_states, n_actions, n_pairs, max_support: S, the number of actions, of available pairs, and Γ.
+        pair_ptr, action: the pairs of state s are ``pair_ptr[s]:pair_ptr[s + 1]``, each with its action.
+        succ_ptr, succ, prob: the successors of pair i are ``succ_ptr[i]:succ_ptr[i + 1]``, each with its probability > 0.
+        reward: r(s, a) [n_pairs].
+        r_min, r_max: the range of the rewards.
+        start: a distribution [S].
+
     >>> mdp = MDP.from_dense([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], [[0, 0.5], [0, 1]])
     >>> mdp.n_states, mdp.n_actions, mdp.n_pairs, mdp.max_support
     (2, 2, 4, 1)

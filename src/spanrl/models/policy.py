@@ -20,6 +20,12 @@ _SHOWN = 30
 class Policy:
     """A stationary randomised policy; ``probs`` [S, A] has rows that sum to one, zero where an action is unavailable.
 
+    Args:
+        probs: [S, A].
+
+    Raises:
+        ModelError: a row is no distribution.
+
     >>> policy = Policy([[1.0, 0.0], [0.25, 0.75]])
     >>> policy.is_deterministic
     False

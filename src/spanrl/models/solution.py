@@ -51,6 +51,20 @@ class Solution:
     ``method`` says how it was found: "value-iteration", "modified-policy-iteration" (policies evaluated by sweeps), "policy-iteration,
     Krylov" or "policy-iteration, factorised" (by linear systems), or "policy-iteration" where that was asked for. ``sweeps`` counts passes
     over the rows, ``seconds`` the clock by phase and in total, ``factor_size`` the entries of the largest factors, 0 where there were none.
+
+    Attributes:
+        policy: a :class:`spanrl.Policy`.
+        gain: the midpoint of ``gain_bounds``.
+        gain_bounds: the certificate.
+        bias, span: v and its span.
+        sweeps, residual, converged: passes over the rows, the width of the bracket, and whether it is at most tol.
+        feasible, truncated: see above.
+        method, seconds, factor_size: how it was found.
+
+    >>> import spanrl
+    >>> solution = spanrl.solve(spanrl.make("riverswim").mdp)
+    >>> solution.converged, solution.residual <= 1e-6
+    (True, True)
     """
 
     policy: Policy
@@ -100,7 +114,17 @@ class Solution:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """Gain [S] and bias [S] of a policy (P*h = 0), and the span of the bias."""
+    """Gain [S] and bias [S] of a policy (P*h = 0), and the span of the bias.
+
+    Attributes:
+        gain: [S].
+        bias: [S], with P*h = 0.
+        span: of the bias.
+
+    >>> import spanrl
+    >>> spanrl.evaluate(spanrl.make("two-state").mdp, spanrl.Policy.deterministic([0, 1])).gain.tolist()
+    [1.0, 1.0]
+    """
 
     gain: NDArray[np.float64]
     bias: NDArray[np.float64]
@@ -123,6 +147,21 @@ class Analysis:
     the optimal gain of each state.
     ``diameter`` is ``inf`` where some state cannot be reached from some other, None where it was not computed. ``normalisation`` says
     which of the biases, all a constant apart, ``bias`` is.
+
+    Attributes:
+        n_states, n_actions, n_pairs: the size of the model.
+        max_support: Γ, the largest number of successors of a pair.
+        classification: "communicating", "weakly communicating" or "multichain".
+        gain: g*, None where the model is multichain.
+        gains: the optimal gain of each state [S].
+        bias: h* [S]; ``normalisation`` says which of those that differ by a constant.
+        span: sp(h*), None where the optimal gain differs between states.
+        diameter: D, ``inf`` where some state cannot be reached from some other, None where it was not computed.
+        policy: an optimal one.
+
+    >>> import spanrl
+    >>> spanrl.analyse(spanrl.make("two-state").mdp).classification
+    'communicating'
     """
 
     n_states: int

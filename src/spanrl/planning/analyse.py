@@ -40,6 +40,14 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
     1e-9 of itself (1e-6 on large models). Where that is out of reach, SpanrlError is raised. Where several optimal policies have different
     recurrent classes h* is not unique: it is then one of the solutions of the optimality equation.
 
+    Returns:
+        An :class:`Analysis`.
+
+    Raises:
+        ModelError: ``mdp`` is no MDP.
+        OptionError: ``diameter`` is none of the three.
+        SpanrlError: the accuracy is out of reach.
+
     >>> import spanrl
     >>> result = analyse(spanrl.make("three-state[delta=0.005]").mdp)
     >>> result.classification, round(result.gain, 6), round(result.span, 6), round(result.diameter, 6)

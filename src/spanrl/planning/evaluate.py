@@ -21,7 +21,15 @@ def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
     that spread, where it is more). Other classes are solved by sweeps until the equations hold to 1e-11.
 
     Raises:
+        OptionError: ``policy`` is none, or that of another model.
         SpanrlError: that accuracy is out of reach, as on large chains whose probabilities span too many orders of magnitude.
+
+    Args:
+        mdp: the model.
+        policy: a :class:`spanrl.Policy` for it.
+
+    Returns:
+        An :class:`Evaluation`.
 
     >>> import spanrl
     >>> result = evaluate(spanrl.make("two-state").mdp, spanrl.Policy([[1, 0], [1 / 7, 6 / 7]]))

@@ -36,6 +36,18 @@ _ROUNDING = 1e-12
 def bellman(model: Model, v: ArrayLike, *, sense: str = "optimistic") -> Vector:
     """Return Lv [S].
 
+    Args:
+        model: an ``MDP`` or a ``BoundedMDP``.
+        v: values [S], finite.
+        sense: "optimistic" or "pessimistic", for bounded models.
+
+    Returns:
+        Lv [S].
+
+    Raises:
+        ModelError: v has another shape or is not finite, or c is negative.
+        OptionError: another option is not one of those named.
+
     >>> import spanrl
     >>> bellman(spanrl.make("two-state").mdp, [0.0, 0.0]).tolist()
     [0.5, 1.0]
@@ -45,6 +57,16 @@ def bellman(model: Model, v: ArrayLike, *, sense: str = "optimistic") -> Vector:
 
 def clip_span(v: ArrayLike, c: float) -> Vector:
     """Return Γ_c v = min(v, min v + c), the projection of v on {sp ≤ c} in span semi-norm (Lemma 14).
+
+    Args:
+        v: values [S], finite.
+        c: the bound on the span, ≥ 0.
+
+    Returns:
+        Γ_c v [S].
+
+    Raises:
+        ModelError: v is not finite, or c is negative.
 
     >>> clip_span([0.0, 2.0, 0.5], 1.0).tolist()
     [0.0, 1.0, 0.5]
@@ -58,6 +80,19 @@ def clip_span(v: ArrayLike, c: float) -> Vector:
 def span_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimistic") -> Vector:
     """Return T_c v = Γ_c L v [S] (Def. 1).
 
+    Args:
+        model: an ``MDP`` or a ``BoundedMDP``.
+        v: values [S], finite.
+        c: the bound on the span, ≥ 0.
+        sense: "optimistic" or "pessimistic", for bounded models.
+
+    Returns:
+        T_c v [S], of span at most c.
+
+    Raises:
+        ModelError: v has another shape or is not finite, or c is negative.
+        OptionError: another option is not one of those named.
+
     >>> import spanrl
     >>> span_bellman(spanrl.make("counterexample-nonfeasible").mdp, [0.0, 0.0], 0.5).tolist()
     [0.0, 0.5]
@@ -68,6 +103,19 @@ def span_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimist
 
 def span_policy_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimistic") -> Vector:
     """Return N_c v = L_{G_c v} v [S]: T_c v where that is feasible, the smallest value of the state elsewhere (App. B).
+
+    Args:
+        model: an ``MDP`` or a ``BoundedMDP``.
+        v: values [S], finite.
+        c: the bound on the span, ≥ 0.
+        sense: "optimistic" or "pessimistic", for bounded models.
+
+    Returns:
+        N_c v [S].
+
+    Raises:
+        ModelError: v has another shape or is not finite, or c is negative.
+        OptionError: another option is not one of those named.
 
     >>> import spanrl
     >>> span_policy_bellman(spanrl.make("counterexample-nonfeasible").mdp, [0.0, 0.0], 0.5).tolist()
@@ -83,6 +131,20 @@ def span_greedy(
 
     The weight on the smallest action is (v̄ − min Lv − c)/(v̄ − v̲), App. C; where T_c is infeasible it is 1. With
     ``policy="greedy"`` the weight is 0 everywhere.
+
+    Args:
+        model: an ``MDP`` or a ``BoundedMDP``.
+        v: values [S], finite.
+        c: the bound on the span, ≥ 0.
+        policy: "mixture" or "greedy".
+        sense: "optimistic" or "pessimistic", for bounded models.
+
+    Returns:
+        ``policy``, ``weight`` [S] on the smallest action, ``feasible`` [S] and ``truncated`` [S].
+
+    Raises:
+        ModelError: v has another shape or is not finite, or c is negative.
+        OptionError: another option is not one of those named.
 
     >>> import spanrl
     >>> rule = span_greedy(spanrl.make("two-state").mdp, [0.0, 0.75], 0.75)

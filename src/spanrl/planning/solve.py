@@ -91,6 +91,10 @@ def solve(
         A :class:`Solution`. With the mixture and ``feasible``, the extended policy's gain is within tol of g⁺; otherwise it is at
         least g⁺ − tol.
 
+    Raises:
+        InputError: an option is out of its range, or the model is none.
+        NotConvergedError: the bracket did not close, and ``on_fail`` is "raise"; gains that differ between states are named.
+
     >>> import spanrl
     >>> solution = solve(spanrl.make("two-state").mdp, span_bound=0.75)
     >>> round(solution.gain, 6), solution.policy.probs.round(4).tolist()
@@ -124,12 +128,46 @@ def solve(
 
 
 def scopt(model: Model, span_bound: float, **options: Any) -> Solution:
-    """Solve sup{g^π : sp(h^π) ≤ c} by ScOpt (paper, Fig. 3): :func:`solve` with a span bound."""
+    """Solve sup{g^π : sp(h^π) ≤ c} by ScOpt (paper, Fig. 3): :func:`solve` with a span bound.
+
+    Args:
+        model: an ``MDP`` or a ``BoundedMDP``.
+        span_bound: c ≥ 0.
+        options: those of :func:`solve`.
+
+    Returns:
+        A :class:`Solution`.
+
+    Raises:
+        InputError: an option is out of its range, or the model is none.
+        NotConvergedError: the bracket did not close.
+
+    >>> import spanrl
+    >>> round(scopt(spanrl.make("two-state").mdp, 0.75).gain, 6)
+    0.75
+    """
     return solve(model, span_bound=span_bound, **options)
 
 
 def evi(bounded: BoundedMDP, **options: Any) -> Solution:
-    """Solve a bounded-parameter MDP by extended value iteration (paper, Eq. 4): :func:`solve` without a span bound."""
+    """Solve a bounded-parameter MDP by extended value iteration (paper, Eq. 4): :func:`solve` without a span bound.
+
+    Args:
+        bounded: a ``BoundedMDP``.
+        options: those of :func:`solve`.
+
+    Returns:
+        A :class:`Solution`.
+
+    Raises:
+        InputError: an option is out of its range, or the model is none.
+        NotConvergedError: the bracket did not close.
+
+    >>> import spanrl
+    >>> bounded = spanrl.BoundedMDP.l1_ball(spanrl.make("two-state").mdp, 0.1, 0.0, 1.0)
+    >>> round(evi(bounded).gain, 6)
+    1.0
+    """
     if not isinstance(bounded, BoundedMDP):
         raise OptionError(f"evi: the model must be a BoundedMDP; got {type(bounded).__name__}. Use solve() for an MDP.")
     return solve(bounded, **options)
@@ -137,6 +175,18 @@ def evi(bounded: BoundedMDP, **options: Any) -> Solution:
 
 def gain_curve(model: Model, span_bounds: Sequence[float] | Vector, **options: Any) -> Vector:
     """Return g⁺(c) for each c: what a bound on the span costs. Solutions warm-start each other.
+
+    Args:
+        model: an ``MDP`` or a ``BoundedMDP``.
+        span_bounds: the values of c, each ≥ 0.
+        options: those of :func:`solve`.
+
+    Returns:
+        The gains, in the order of ``span_bounds``.
+
+    Raises:
+        InputError: a bound or an option is out of its range.
+        NotConvergedError: a bracket did not close.
 
     >>> import spanrl
     >>> gain_curve(spanrl.make("two-state").mdp, [0.5, 0.75, 2.0]).round(6).tolist()
