@@ -20,22 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.confidence.estimate import FILL, Estimate
-from spanrl.kernels.jit import kernel, passed
+from spanrl.kernels.jit import kernel, part, passed
 from spanrl.kernels.layout import BOX
 from spanrl.models.counts import Counts
 from spanrl.models.info import ProblemInfo
 
 
-@kernel
-def bernstein(variance, n, log_term, scale, size):
-    """Return √(14 α σ̂² b/N⁺) + (49/3) α·size·b/max(1, N−1)."""
-    root, linear = bernstein_factors(log_term, scale)
-    return root * sqrt(variance / max(1, n)) + linear * size / max(1, n - 1)
+@part
+def bernstein(error, inverse, root, linear, size):
+    """Return the radius √(14 α b)·√(σ̂²/N⁺) + (49/3) α b·size/max(1, N−1) of a standard error and 1/max(1, N−1).
+
+    They depend on the counts alone and are kept; ``root`` and ``linear`` are :func:`bernstein_factors`, one pair of numbers per plan.
+    """
+    return root * error + linear * size * inverse
 
 
 @kernel
 def bernstein_factors(log_term, scale):
-    """Return (√(14 α b), (49/3) α b): what :func:`bernstein` multiplies the standard error √(σ̂²/N⁺) and size/max(1, N−1) with."""
+    """Return (√(14 α b), (49/3) α b)."""
     return sqrt(14.0 * scale * log_term), 49.0 / 3.0 * scale * log_term
 
 
@@ -63,10 +65,10 @@ def _fill_rewards(n, mean, error, inverse, root, linear, r_min, r_max, low, high
     """Write the reward intervals, capped at [r_min, r_max]."""
     size = r_max - r_min
     for i in range(n.size):
-        end = min(r_max, mean[i] + (root * error[i] + linear * size * inverse[i]))
+        end = min(r_max, mean[i] + bernstein(error[i], inverse[i], root, linear, size))
         high[i] = end if n[i] > 0 else r_max
     for i in range(n.size):
-        end = max(r_min, mean[i] - (root * error[i] + linear * size * inverse[i]))
+        end = max(r_min, mean[i] - bernstein(error[i], inverse[i], root, linear, size))
         low[i] = end if n[i] > 0 else r_min
 
 
@@ -74,12 +76,12 @@ def _fill_rewards(n, mean, error, inverse, root, linear, r_min, r_max, low, high
 def _fill_probabilities(n, listed, p_hat, error, p_inverse, inverse, root, linear, low, room, rest):
     """Write the ends of listed successors, and the interval [0, rest] that those never seen share."""
     for j in range(listed):
-        beta = root * error[j] + linear * p_inverse[j]
+        beta = bernstein(error[j], p_inverse[j], root, linear, 1.0)
         lower = max(0.0, p_hat[j] - beta)
         low[j] = lower
         room[j] = min(1.0, p_hat[j] + beta) - lower
     for i in range(n.size):
-        end = min(1.0, linear * inverse[i])
+        end = min(1.0, bernstein(0.0, inverse[i], root, linear, 1.0))
         rest[i] = end if n[i] > 0 else 1.0
 
 
@@ -129,5 +131,5 @@ class BernsteinBox(Estimate):
         N, error = np.maximum(counts.n, 1), np.zeros(info.n_pairs)
         p = counts.times[here] / N[row[here]]
         error[row[here]] = np.sqrt(p * (1 - p) / N[row[here]])
-        radii: NDArray[np.float64] = root * error + linear * (1 / np.maximum(counts.n - 1, 1))
+        radii: NDArray[np.float64] = bernstein.py_func(error, 1 / np.maximum(counts.n - 1, 1), root, linear, 1.0)
         return radii
