@@ -102,9 +102,9 @@ def thread_rows(smoke: bool) -> list[Row]:
             model = mdp if kind == "plain" else boxed(mdp)
             n = max(2, 8_000_000 // mdp.succ.size)
             timings = interleaved({str(k): sweeper(model, n, threads=k) for k in (1, 2)})
-            with Sweeper(2) as sweeper:
+            with Sweeper(2) as shared:
                 problem = prepare(model)
-                one, two = sweeps(problem, np.zeros(S), n), sweeps(problem, np.zeros(S), n, sweeper=sweeper)
+                one, two = sweeps(problem, np.zeros(S), n), sweeps(problem, np.zeros(S), n, shared=shared)
                 if one.tobytes() != two.tobytes():
                     raise AssertionError(f"threads change bits: {kind}, S = {S}")
             used = model.succ.size >= PAYS
@@ -141,17 +141,17 @@ def growth_rows(smoke: bool) -> list[Row]:
     return rows
 
 
-def sweeps(problem: Problem, v: np.ndarray, n: int, c: float = inf, sweeper: Sweeper | None = None) -> np.ndarray:
+def sweeps(problem: Problem, v: np.ndarray, n: int, c: float = inf, shared: Sweeper | None = None) -> np.ndarray:
     """Make n sweeps from v, in place, and return it (no width is ≤ −1, so that none of them is the last)."""
-    (sweeper or Sweeper()).sweep(problem, v, np.empty_like(v), c, -1.0, 0.0, 0.0, 0.9, 0, n)
+    (shared or Sweeper()).sweep(problem, v, np.empty_like(v), c, -1.0, 0.0, 0.0, 0.9, 0, n)
     return v
 
 
 def sweeper(model: Model, n: int, c: float = inf, threads: int = 1) -> Callable[[], float]:
     """Return a function that makes n more sweeps from where it was and returns the seconds of one."""
-    problem, sweeper = prepare(model), Sweeper(threads)
+    problem, shared = prepare(model), Sweeper(threads)
     v = np.zeros(problem.n_states)
-    return _per_unit(lambda: sweeps(problem, v, n, c, sweeper), n)
+    return _per_unit(lambda: sweeps(problem, v, n, c, shared), n)
 
 
 def _from_zero(model: Model, c: float = inf) -> Callable[[], float]:
