@@ -7,7 +7,7 @@ the second where it is slow. Where every state is left with probability p or les
 the aperiodicity transformation (Puterman 1994, Sec. 8.5.4) read backwards.
 
 The horizon grows while policies change little: far from the optimum a policy is not worth an exact evaluation, whose values can be huge and
-misleading. After a system, full sweeps are made for about half of its price, so that improvement is not what everything waits for.
+misleading. After a system, full sweeps are made for about a third of its price, so that improvement is not what everything waits for.
 
 For L, λ-policy iteration never lowers min(Lv − v). A step that does so was solved badly; it is taken back and the other way, or
 a shorter horizon, is tried. T_c and nature's minimum have no such rule; there a step must not widen the bracket much. Nothing of
