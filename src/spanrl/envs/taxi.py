@@ -52,7 +52,7 @@ def taxi() -> Env:
     States:
         (row, column), the passenger at one of four stops or in the taxi, and the hotel, one of the other stops: 25·(4·3
         + 4) = 400. The usual 500 include 100 in which the passenger waits at his own hotel; those are never entered
-        from a start, have optimal gains of their own (the model is multichain) and are left out.
+        from outside, but the taxi could stay among them for ever (the model is multichain), and are left out.
     Actions:
         down, up, right, left, pick up, drop off.
     Transitions:
