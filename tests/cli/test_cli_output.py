@@ -12,6 +12,7 @@ import pytest
 
 import spanrl
 from spanrl import MDP, BoundedMDP, cli
+from spanrl.names import format_value
 
 ANALYSIS = {
     "n_states", "n_actions", "n_pairs", "max_support", "classification", "gain", "gains", "bias", "span", "diameter",
@@ -71,7 +72,7 @@ def test_list(run: Any) -> None:
     for entry in spanrl.list_envs():
         assert entry.name in out
         for key, value in entry.defaults.items():
-            assert f"{key}={str(value).lower() if isinstance(value, bool) else value}" in out
+            assert f"{key}={format_value(value)}" in out
     for entry in spanrl.list_agents():
         assert entry.name in out
     assert run("list", "envs") + run("list", "agents") + run("list", "experiments") == out

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
+import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
@@ -95,3 +96,11 @@ def truncated(mdp, v, c):
     P, r, available = mdp.to_dense()
     Lv = np.where(available, r + P @ v, -np.inf).max(axis=1)
     return np.minimum(Lv, Lv.min() + c)
+
+
+def step(env, state, action):
+    """Return ({next state: probability}, mean reward) of a pair given by its names."""
+    mdp = env.mdp
+    s, a = mdp.state_names.index(state), mdp.action_names.index(action)
+    there = {mdp.state_names[t]: pytest.approx(p) for t, p in mdp.successors(s, a)}
+    return there, pytest.approx(mdp.reward[mdp.pair(s, a)])

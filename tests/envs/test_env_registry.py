@@ -14,12 +14,28 @@ from spanrl.envs.two_state import two_state
 from spanrl.errors import OptionError, UnknownNameError
 
 NAMES = [
+    "2-rooms",
+    "4-rooms",
     "counterexample-cycle",
     "counterexample-fixed-point",
     "counterexample-nonfeasible",
+    "deep-sea",
+    "ergodic-riverswim",
+    "focus-pair",
+    "frozen-lake",
+    "garnet",
+    "garnet-chain",
+    "inventory",
+    "jaksch-lower-bound",
     "knight-quest",
+    "machine-replacement",
+    "nasty-7",
+    "queue-admission",
     "riverswim",
+    "six-arms",
+    "taxi",
     "three-state",
+    "two-queues",
     "two-state",
 ]
 
@@ -66,7 +82,7 @@ class TestMake:
         "text, words",
         [
             ("tree-state", r"make: unknown environment 'tree-state'\. Did you mean 'three-state'\?"),
-            ("xyzzy", r"make: unknown environment 'xyzzy'\. Known: counterexample-cycle, .*two-state\."),
+            ("xyzzy", r"make: unknown environment 'xyzzy'\. Known: 2-rooms, .*two-state\."),
             ("three-state[delt=0.1]", r"three-state: unknown parameter 'delt'\. Did you mean 'delta'\?"),
             ("two-state[delta=0.1]", r"two-state: unknown parameter 'delta'\. Known: none\."),
         ],

@@ -25,12 +25,28 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 from spanrl.envs.gym import SpanrlEnv, gym_id, register  # noqa: E402
 
 IDS = {
+    "2-rooms": "spanrl/2Rooms-v0",
+    "4-rooms": "spanrl/4Rooms-v0",
     "counterexample-cycle": "spanrl/CounterexampleCycle-v0",
     "counterexample-fixed-point": "spanrl/CounterexampleFixedPoint-v0",
     "counterexample-nonfeasible": "spanrl/CounterexampleNonfeasible-v0",
+    "deep-sea": "spanrl/DeepSea-v0",
+    "ergodic-riverswim": "spanrl/ErgodicRiverSwim-v0",
+    "focus-pair": "spanrl/FocusPair-v0",
+    "frozen-lake": "spanrl/FrozenLake-v0",
+    "garnet": "spanrl/Garnet-v0",
+    "garnet-chain": "spanrl/GarnetChain-v0",
+    "inventory": "spanrl/Inventory-v0",
+    "jaksch-lower-bound": "spanrl/JakschLowerBound-v0",
     "knight-quest": "spanrl/KnightQuest-v0",
+    "machine-replacement": "spanrl/MachineReplacement-v0",
+    "nasty-7": "spanrl/Nasty7-v0",
+    "queue-admission": "spanrl/QueueAdmission-v0",
     "riverswim": "spanrl/RiverSwim-v0",
+    "six-arms": "spanrl/SixArms-v0",
+    "taxi": "spanrl/Taxi-v0",
     "three-state": "spanrl/ThreeState-v0",
+    "two-queues": "spanrl/TwoQueues-v0",
     "two-state": "spanrl/TwoState-v0",
 }
 
@@ -266,10 +282,11 @@ class TestBackToAnMDP:
         env = SpanrlEnv(name)
         r_min, r_max = env.reward_range
         mine, back = make(name).mdp, MDP.from_gymnasium(env, r_min=r_min, r_max=r_max)
-        for field in ("pair_ptr", "action", "succ_ptr", "succ", "prob", "start", "n_actions", "r_min", "r_max"):
+        for field in ("pair_ptr", "action", "succ_ptr", "succ", "start", "n_actions", "r_min", "r_max"):
             np.testing.assert_array_equal(getattr(back, field), getattr(mine, field), err_msg=field)
-        # the means of several outcomes are added up in another order
-        np.testing.assert_allclose(back.reward, mine.reward, rtol=0, atol=2e-16)
+        # the probabilities and means of several outcomes are added up in another order
+        np.testing.assert_allclose(back.prob, mine.prob, rtol=0, atol=2e-16)
+        np.testing.assert_allclose(back.reward, mine.reward, rtol=4e-15, atol=2e-16)
 
     def test_through_the_wrappers_of_make(self):
         env = gymnasium.make("spanrl/TwoState-v0")

@@ -7,10 +7,25 @@ from spanrl.options import require
 
 
 def nonfeasible() -> Env:
-    """Return the example in which T_c v belongs to no decision rule (deterministic, paid rewards are fixed).
+    """Return two states in which one step of the truncated operator belongs to no decision rule.
 
-    In s0 both actions pay 0, in s1 both pay 1; a0 goes to the other state, a1 stays. At v = 0 and c = ½, T_c v = (0, ½)
-    while N_c v = (0, 1), although the policy that plays a0 everywhere has a bias of span ½.
+    At v = 0 and c = ½, T_c v = (0, ½) while N_c v = (0, 1), although the policy that plays a0 everywhere has a bias of
+    span ½.
+
+    States:
+        s0, s1.
+    Actions:
+        a0, a1.
+    Transitions:
+        a0 goes to the other state, a1 stays.
+    Rewards:
+        0 in s0, 1 in s1; fixed.
+    Start:
+        s0.
+    Constants:
+        S = 2, A = 2, g* = 1, sp(h*) = 1, D = 1.
+    Source:
+        Fruit, Pirotta, Lazaric & Ortner, ICML 2018, appendix on the limitations of ScOpt.
     """
     return Env.from_outcomes(
         {
@@ -25,16 +40,29 @@ def nonfeasible() -> Env:
 
 
 def fixed_point(alpha: float = 0.5, beta: float = 0.2, delta: float = 0.3, extra_action: bool = False) -> Env:
-    """Return the example in which T_c is not feasible at its own fixed point (deterministic, fixed rewards).
+    """Return three states in which the truncated operator is not feasible at its own fixed point.
 
-    s0 goes to s1 and pays α. In s1 two actions go to s2: a0 pays β, a1 pays δ. s2 stays and pays 0. All gains are 0.
     With c = α + β the fixed point of T_c is (α + β, δ, 0), the bias of no policy; only a0 in s1 keeps the bound.
 
+    States:
+        s0, s1, s2.
+    Actions:
+        a0; in s1 also a1 (and a2).
+    Transitions:
+        s0 goes to s1, s1 to s2, and s2 stays, whatever is played.
+    Rewards:
+        α in s0; in s1, a0 pays β and a1 pays δ (and a2 0); 0 in s2; fixed.
+    Start:
+        s0.
+    Constants:
+        S = 3, A = 2, g* = 0, sp(h*) = 0.8, D = ∞. All policies have gain 0.
     Args:
         alpha, beta, delta: rewards, 0 ≤ β < δ < α ≤ 1 (the paper asks for the order; our reward range is [0, 1]) and
             α + β ≤ 1, so that the bound c = α + β is not above the range of the rewards.
         extra_action: adds an action a2 in s1 that goes to s2 and pays 0 (then β > 0): infinitely many policies keep the
             bound, and the fixed point is still the bias of none.
+    Source:
+        Fruit, Pirotta, Lazaric & Ortner, ICML 2018, appendix on the limitations of ScOpt.
     """
     who = "counterexample-fixed-point"
     require(
@@ -64,15 +92,28 @@ def fixed_point(alpha: float = 0.5, beta: float = 0.2, delta: float = 0.3, extra
 
 
 def cycle(delta: float = 0.5, duplicate: bool = False) -> Env:
-    """Return the example in which T_c^n v_0 cycles with period two for ever (fixed rewards).
+    """Return three states in which iterating the truncated operator cycles for ever.
 
-    s0 stays with probability δ and goes to s1 otherwise, and pays 1; s1 goes to s2 and s2 to s0, both pay 0. From
-    v_0 = 0 the iterates are (c, 0, 0), (c, 0, c), (2c, c, c), … for 0 < c ≤ 1/(2 − δ) (the paper says c ≤ ½).
+    From v_0 = 0 the iterates are (c, 0, 0), (c, 0, c), (2c, c, c), … for 0 < c ≤ 1/(2 − δ) (the paper says c ≤ ½).
 
+    States:
+        s0, s1, s2.
+    Actions:
+        a0 (in s0 also a1, a duplicate).
+    Transitions:
+        s0 stays with probability δ and goes to s1 otherwise; s1 goes to s2 and s2 to s0.
+    Rewards:
+        1 in s0 (0 for the duplicate), 0 elsewhere; fixed.
+    Start:
+        s0.
+    Constants:
+        S = 3, A = 1, g* = 0.5, sp(h*) = 1, D = 3.
     Args:
         delta: δ in (0, 1).
         duplicate: adds an action a1 in s0 with the transitions of a0 and reward 0: then a policy keeps every bound, and
             the iterates are the same.
+    Source:
+        Fruit, Pirotta, Lazaric & Ortner, ICML 2018, appendix on the limitations of ScOpt.
     """
     require(0 < delta < 1, "counterexample-cycle", "delta must lie in (0, 1)", delta, "The default is 0.5.")
     outcomes = {

@@ -26,7 +26,7 @@ try:
 except ImportError:
     raise missing_extra("envs.gym", "gymnasium", "gym") from None
 
-_SPELLING = {"riverswim": "RiverSwim"}
+_SPELLING = {"riverswim": "RiverSwim", "ergodic-riverswim": "ErgodicRiverSwim"}
 Table = dict[int, dict[int, list[tuple[float, int, float, bool]]]]
 
 

@@ -61,12 +61,35 @@ STARTS = tuple(State(*TOWN, gold=0, dragon=d, owned=0) for d in range(3))
 
 
 def knight_quest(rewards: str = "outcome") -> Env:
-    """Return the Knight Quest game; S = 360, A = 8, Γ = 6, g* ≈ 0.50, sp(h*) ≈ 3.28, D ≈ 250.
+    """Return a 4 × 4 game with mine, town, dragon and princess.
 
-    The start is the town without gold or object, the dragon uniform on its three cells; every game begins there again.
+    ::
 
+        P D . T
+        D D . .      P princess, T town, G gold mine, D cells of the dragon
+        . . . .
+        . G . .
+
+    States:
+        (row, column) of the knight, his gold, the cell of the dragon, and what the knight owns (key, armour); 24
+        combinations in which the game has just ended do not exist.
+    Actions:
+        right, down, left, up, stay, collect gold, buy key, buy armour.
+    Transitions:
+        Knight and dragon move together. Gold is collected in the mine and spent in the town; armour protects from the
+        dragon, halves the chance to move and makes collecting a matter of 1 %. A game ends when the knight reaches the
+        princess with the key, or the dragon without armour, and the next one begins.
+    Rewards:
+        20 for the princess, −20 for the dragon, −10 for collecting or buying in the wrong place, −1 for any other step,
+        scaled to [0, 1] by (r + 20)/40.
+    Start:
+        The town, without gold or object, the dragon uniform on its three cells.
+    Constants:
+        S = 360, A = 8, g* = 0.501071, sp(h*) = 3.28494, D = 248.5. At most 6 successors per pair.
     Args:
         rewards: "outcome" pays what happened; "mean" pays r(s, a) whatever happened (as the authors' program did).
+    Source:
+        Fruit, Pirotta, Lazaric & Ortner, ICML 2018, appendix on experiments.
     """
     one_of("knight-quest", "rewards", rewards, ("outcome", "mean"))
     states = _states()

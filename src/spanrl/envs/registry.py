@@ -1,6 +1,7 @@
 """Environments by name: ``make("three-state[delta=0.01]")``, and a place to add one's own.
 
-An environment is a name and a factory. The factory's parameters, all with defaults, are the parameters of the text form.
+An environment is a name and a factory. The factory's parameters, all with defaults, are the parameters of the text form, and the
+docstring of a factory of ours says what there is to know, under fixed headings (:mod:`spanrl.envs.docstrings`).
 """
 
 from __future__ import annotations
@@ -9,62 +10,60 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from spanrl.envs import docstrings
 from spanrl.envs.env import Env, EnvInfo
 from spanrl.errors import OptionError
 from spanrl.registry import Registered, add, listed, look_up
 
 Factory = Callable[..., Env]
 
-_PAPER = "Fruit, Pirotta, Lazaric & Ortner, ICML 2018"
-_BUILT_IN = (
-    (
-        "two-state",
-        "two_state:two_state",
-        f"{_PAPER}, Example 1",
-        "Two states, deterministic: under a span bound the best policy is randomised.",
-    ),
-    (
-        "three-state",
-        "three_state:three_state",
-        f"{_PAPER}, Section 6",
-        "Three states, Bernoulli rewards: diameter 1/delta, span near 1.",
-    ),
-    (
-        "knight-quest",
-        "knight_quest:knight_quest",
-        f"{_PAPER}, appendix on experiments",
-        "A 4x4 game with a mine, a town, a dragon and a princess: 360 states, diameter near 250, span near 3.28.",
-    ),
-    (
-        "counterexample-nonfeasible",
-        "counterexamples:nonfeasible",
-        f"{_PAPER}, appendix on the limitations of ScOpt",
-        "Two states in which one step of the truncated operator belongs to no decision rule.",
-    ),
-    (
-        "counterexample-fixed-point",
-        "counterexamples:fixed_point",
-        f"{_PAPER}, appendix on the limitations of ScOpt",
-        "Three states in which the truncated operator is not feasible at its own fixed point.",
-    ),
-    (
-        "counterexample-cycle",
-        "counterexamples:cycle",
-        f"{_PAPER}, appendix on the limitations of ScOpt",
-        "Three states in which iterating the truncated operator cycles for ever.",
-    ),
-    (
-        "riverswim",
-        "riverswim:riverswim",
-        "Strehl & Littman 2008; Osband, Russo & Van Roy 2013; Bourel et al. 2020",
-        "A chain against the current: a small reward at the left end, a large one at the right end.",
-    ),
-)
-
-
-_ENTRIES = {
-    name: Registered(name, f"spanrl.envs.{where}", (summary, source)) for name, where, source, summary in _BUILT_IN
+_BUILT_IN = {
+    # the paper's
+    "two-state": "two_state:two_state",
+    "three-state": "three_state:three_state",
+    "knight-quest": "knight_quest:knight_quest",
+    "counterexample-nonfeasible": "counterexamples:nonfeasible",
+    "counterexample-fixed-point": "counterexamples:fixed_point",
+    "counterexample-cycle": "counterexamples:cycle",
+    # hard to explore
+    "riverswim": "riverswim:riverswim",
+    "ergodic-riverswim": "riverswim:ergodic_riverswim",
+    "six-arms": "six_arms:six_arms",
+    "nasty-7": "nasty_seven:nasty_seven",
+    "deep-sea": "deep_sea:deep_sea",
+    "jaksch-lower-bound": "jaksch_lower_bound:jaksch_lower_bound",
+    "focus-pair": "focus_pair:focus_pair",
+    # grid worlds
+    "4-rooms": "rooms:four_rooms",
+    "2-rooms": "rooms:two_rooms",
+    "frozen-lake": "frozen_lake:frozen_lake",
+    "taxi": "taxi:taxi",
+    # operations research
+    "queue-admission": "queue_admission:queue_admission",
+    "two-queues": "two_queues:two_queues",
+    "inventory": "inventory:inventory",
+    "machine-replacement": "machine_replacement:machine_replacement",
+    # random
+    "garnet": "garnet:garnet",
+    "garnet-chain": "garnet:garnet_chain",
 }
+
+
+class BuiltInEnv(Registered):
+    """An environment of ours: what it is, and where it was published, stand in the docstring of its factory."""
+
+    @property
+    def summary(self) -> str:
+        """One sentence on what it is."""
+        return docstrings.summary(self.load())
+
+    @property
+    def source(self) -> str:
+        """Where it was published."""
+        return " ".join(docstrings.sections(self.load()).get("Source", "").split())
+
+
+_ENTRIES: dict[str, Registered] = {name: BuiltInEnv(name, f"spanrl.envs.{where}") for name, where in _BUILT_IN.items()}
 
 
 def make(name: str, /, **given: Any) -> Env:

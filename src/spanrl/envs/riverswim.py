@@ -42,23 +42,70 @@ _VARIANTS = {
 
 
 def riverswim(variant: str = "strehl", n_states: int = 6) -> Env:
-    """Return RiverSwim with ``n_states`` states s0 (left end) … in one of its variants.
+    """Return a chain against the current: the treasure is far away.
 
-    *left* always succeeds, *right* only against the current (table above). Playing *left* in s0 pays the small reward,
-    playing *right* in the last state pays 1, wherever the current then leads; all else pays 0. Rewards are fixed.
-    The start is s0 in every variant.
-
+    States:
+        s0 (left end) … s(S − 1) (right end).
+    Actions:
+        left, right.
+    Transitions:
+        *left* always succeeds; *right* only against the current, with probabilities that depend on the variant.
+    Rewards:
+        *left* in s0 pays the small reward, *right* in the last state pays 1, wherever the current then leads; all else
+        pays 0; fixed.
+    Start:
+        s0, in every variant.
+    Constants:
+        S = 6, A = 2, g* = 0.222936, sp(h*) = 5.0183, D = 22.51. The variant osband has 0.428622, 6.3103, 14.722; ucrl3
+        has 0.875003, 12.143, 13.878; statisticalrl has 0.916667, 8.1818, 8.926.
     Args:
         variant: strehl (Strehl & Littman 2008), osband (Osband, Russo & Van Roy 2013), ucrl3 (Bourel, Maillard & Talebi
             2020) or statisticalrl (the library of that name).
         n_states: S, from 2 to 100 000, which takes three seconds to build; the literature uses 6, and more for harder instances.
+    Source:
+        Strehl & Littman 2008; Osband, Russo & Van Roy 2013; Bourel, Maillard & Talebi 2020; StatisticalRL.
     """
     one_of("riverswim", "variant", variant, tuple(_VARIANTS))
+    return _river("riverswim", n_states, _VARIANTS[variant])
+
+
+def ergodic_riverswim(n_states: int = 6, slip: float = 0.001) -> Env:
+    """Return RiverSwim in which every policy visits every state.
+
+    States:
+        s0 (left end) … s(S − 1) (right end).
+    Actions:
+        left, right.
+    Transitions:
+        *right* as in riverswim[variant=statisticalrl]. *left* succeeds with probability 1 − slip and goes right with
+        probability slip/2; otherwise nothing changes. In s0 it goes right with probability slip/2, in the last state it
+        stays with probability slip.
+    Rewards:
+        *left* in s0 pays 0.1, *right* in the last state pays 1, wherever the current then leads; all else pays 0;
+        fixed.
+    Start:
+        s0.
+    Constants:
+        S = 6, A = 2, g* = 0.9166670, sp(h*) = 8.181822, D = 8.925620.
+    Args:
+        n_states: S, from 2 to 100 000.
+        slip: probability that *left* fails, in (0, 1).
+    Source:
+        StatisticalRL's ErgodicRiverSwim.
+    """
+    require(0 < slip < 1, "ergodic-riverswim", "slip must lie in (0, 1)", slip, "The default is 0.001.")
+    return _river("ergodic-riverswim", n_states, _VARIANTS["statisticalrl"], slip)
+
+
+def _river(who: str, n_states: int, current: _Current, slip: float = 0.0) -> Env:
     rule = f"n_states must lie in 2..{_MOST_STATES}"
-    require(2 <= n_states <= _MOST_STATES, "riverswim", rule, n_states, "The usual number is 6.")
-    current, last = _VARIANTS[variant], n_states - 1
-    outcomes = {(s, LEFT): [Outcome(1.0, s - 1, 0.0)] for s in range(1, n_states)}
-    outcomes[0, LEFT] = [Outcome(1.0, 0, current.left_reward)]
+    require(2 <= n_states <= _MOST_STATES, who, rule, n_states, "The usual number is 6.")
+    last = n_states - 1
+    outcomes = {}
+    for s in range(n_states):
+        reward = current.left_reward if s == 0 else 0.0
+        moves = ((-1, 1 - slip), (0, slip / 2), (1, slip / 2)) if slip else ((-1, 1.0),)
+        outcomes[s, LEFT] = [Outcome(p, min(max(s + move, 0), last), reward) for move, p in moves]
     for s in range(1, last):
         outcomes[s, RIGHT] = [Outcome(p, s + move, 0.0) for move, p in zip((-1, 0, 1), current.inside, strict=True)]
     outcomes[0, RIGHT] = [Outcome(p, move, 0.0) for move, p in zip((0, 1), current.first, strict=True)]

@@ -6,11 +6,25 @@ from spanrl.envs.env import Env, Outcome
 
 
 def two_state() -> Env:
-    """Return the two-state example of the paper (Example 1): everything is deterministic.
+    """Return two states, deterministic: under a span bound the best policy is randomised.
 
-    In s0, a0 goes to s1 and pays 0, a1 stays and pays ½. In s1, a0 goes to s0 and pays 0, a1 stays and pays 1. The
-    policy that plays a0 with probability x in s0 and y in s1, not both zero, has gain ½ + x(1 − 3y)/(2(x + y)) and
-    h(s1) − h(s0) = ½ + (1 − 3y)/(2(x + y)). Without a bound g* = 1 and sp(h*) = 1.
+    The policy that plays a0 with probability x in s0 and y in s1, not both zero, has gain ½ + x(1 − 3y)/(2(x + y)) and
+    h(s1) − h(s0) = ½ + (1 − 3y)/(2(x + y)).
+
+    States:
+        s0, s1.
+    Actions:
+        a0, a1.
+    Transitions:
+        a0 goes to the other state, a1 stays.
+    Rewards:
+        In s0, a0 pays 0 and a1 ½; in s1, a0 pays 0 and a1 1; fixed.
+    Start:
+        s0.
+    Constants:
+        S = 2, A = 2, g* = 1, sp(h*) = 1, D = 1.
+    Source:
+        Fruit, Pirotta, Lazaric & Ortner, ICML 2018, Example 1.
     """
     return Env.from_outcomes(
         {
