@@ -99,7 +99,7 @@ def list_envs() -> list[Registered]:
         The entries.
 
     >>> [entry.name for entry in list_envs()][-2:]
-    ['three-state', 'two-state']
+    ['two-queues', 'two-state']
     """
     return listed(_ENTRIES)
 
