@@ -1,16 +1,19 @@
-"""The example behind the README's first figure: its bands are the intervals of everything else."""
+"""The examples behind figures of the documentation: what they draw is what it says."""
 
 from __future__ import annotations
 
 import runpy
+from math import log
 from pathlib import Path
 
 import numpy as np
+import pytest
 from scipy import stats
 
 import spanrl
 
-REGRET = Path(__file__).parents[1] / "examples" / "regret.py"
+EXAMPLES = Path(__file__).parents[1] / "examples"
+REGRET = EXAMPLES / "regret.py"
 
 
 def test_bands_are_t_intervals() -> None:
@@ -29,3 +32,18 @@ def test_bands_are_t_intervals() -> None:
     np.testing.assert_allclose(
         [at_the_end.min(), at_the_end.max()], values.mean(axis=0)[-1] + half[-1] * np.array([-1, 1])
     )
+
+
+def test_widths_are_those_of_the_formulas() -> None:
+    """S = 20, A = 4, δ = 0.05, t = 10⁶; a successor never seen, and the panels' order from wide to narrow."""
+    example = runpy.run_path(str(EXAMPLES / "widths.py"))
+    visits = np.full(80, 10_000)
+    found = {label: example["widths"](bound, 0.0, visits)[0] for label, bound in example["BOUNDS"].items()}
+    b, term = log(2 * 80 * 1e6 / 0.05), log(6 * 80 * 1e4 / 0.05)
+    ball = (14 * 20 * log(2 * 4 * 1e6 / 0.05) / 1e4) ** 0.5 / 2
+    assert list(found.values())[:3] == [pytest.approx(x, rel=1e-9) for x in (ball, 49 / 3 * b / 9999, 6 * term / 1e4)]
+    assert found["ucrl3"] == pytest.approx(0.0059, rel=0.01)  # literature: to two digits
+    assert found["kt"] == pytest.approx(0.00156, rel=0.01)
+    drawn = [line.get_ydata()[-1] for ax in example["draw"]().axes for line in ax.lines]
+    for panel in np.reshape(drawn, (3, 5)):
+        assert (np.diff(panel) < 0).all()
