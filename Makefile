@@ -27,9 +27,10 @@ demo: $(VENV)/.installed  ## a first plan, a first run, then the whole paper in 
 	$(BIN)/spanrl learn "three-state[delta=0.005]" "scal[span_bound=5]" --horizon 2.5e7 --seed 0
 	$(BIN)/spanrl reproduce --scale $(SCALE) --out $(OUT)/reproduction-$(SCALE)
 
-examples: $(VENV)/.installed  ## the figures of the README, and an experiment with its report
+examples: $(VENV)/.installed  ## figures of the README and the documentation, and an experiment with its report
 	$(BIN)/python examples/gain_curve.py $(OUT)/gain_curve.png
 	$(BIN)/python examples/regret.py $(OUT)/regret.png 2.5e6 5
+	$(BIN)/python examples/widths.py $(OUT)/widths.png
 	$(BIN)/spanrl run small --out $(OUT)/small
 	$(BIN)/spanrl report $(OUT)/small
 

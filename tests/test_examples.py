@@ -1,9 +1,10 @@
-"""The examples: the bands of the README's first figure are the intervals of everything else, and the page of environments is up to date."""
+"""The examples behind figures of the documentation: what they draw is what it says."""
 
 from __future__ import annotations
 
 import runpy
 import sys
+from math import log
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy import stats
 import spanrl
 
 ROOT = Path(__file__).parents[1]
-REGRET, ENVIRONMENTS = (ROOT / "examples" / f"{name}.py" for name in ("regret", "environments"))
+REGRET, ENVIRONMENTS, WIDTHS = (ROOT / "examples" / f"{name}.py" for name in ("regret", "environments", "widths"))
 
 
 def test_bands_are_t_intervals() -> None:
@@ -60,3 +61,18 @@ def test_pictures_of_environments(environments, tmp_path) -> None:
     assert {path.stem for path in (tmp_path / "figures" / "envs").iterdir()} == set(names)
     axes = environments["draw"]("counterexample-nonfeasible").axes[0]
     assert {text.get_text() for text in axes.texts} == {"s0", "s1", "+1"}
+
+
+def test_widths_are_those_of_the_formulas() -> None:
+    """S = 20, A = 4, δ = 0.05, t = 10⁶; a successor never seen, and the panels' order from wide to narrow."""
+    example = runpy.run_path(str(WIDTHS))
+    visits = np.full(80, 10_000)
+    found = {label: example["widths"](bound, 0.0, visits)[0] for label, bound in example["BOUNDS"].items()}
+    b, term = log(2 * 80 * 1e6 / 0.05), log(6 * 80 * 1e4 / 0.05)
+    ball = (14 * 20 * log(2 * 4 * 1e6 / 0.05) / 1e4) ** 0.5 / 2
+    assert list(found.values())[:3] == [pytest.approx(x, rel=1e-9) for x in (ball, 49 / 3 * b / 9999, 6 * term / 1e4)]
+    assert found["ucrl3"] == pytest.approx(0.0059, rel=0.01)  # literature: to two digits
+    assert found["kt"] == pytest.approx(0.00156, rel=0.01)
+    drawn = [line.get_ydata()[-1] for ax in example["draw"]().axes for line in ax.lines]
+    for panel in np.reshape(drawn, (3, 5)):
+        assert (np.diff(panel) < 0).all()

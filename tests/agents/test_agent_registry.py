@@ -161,6 +161,7 @@ class TestList:
             "warm_start",
             "bounds",
             "episodes",
+            "intersect",
         ]
         assert scal["span_bound"].default is None
         assert scal["delta"].default == 0.05

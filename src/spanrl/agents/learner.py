@@ -30,6 +30,7 @@ from spanrl.agents.observing import checked_reward, checked_state
 from spanrl.agents.offers import EPISODES, HOOK, RESUME, SETS
 from spanrl.agents.planner import Plan, Planner, Start
 from spanrl.confidence.estimate import Estimate
+from spanrl.confidence.intersection import held_from
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed
 from spanrl.kernels.layout import PLAIN
@@ -72,6 +73,7 @@ class Rules:
         perturb: plan as in the theorem of SCAL; its estimate has ``radii_at``.
         best_of_both: run extended value iteration first, see :class:`spanrl.SCAL`.
         warm_start: start each plan at the last bias.
+        intersect: plan on the intersection of the sets of all episodes so far, see :mod:`spanrl.confidence.intersection`.
     """
 
     estimate: Estimate
@@ -82,6 +84,7 @@ class Rules:
     perturb: bool = False
     best_of_both: bool = False
     warm_start: bool = True
+    intersect: bool = False
 
 
 class Learner:
@@ -108,7 +111,7 @@ class Learner:
         self.began_in = 0
         self.plan: Plan | None = None
         self.on_episode: list[Callable[[Any], None]] = []
-        self._planner = Planner(info, rules.estimate, rules.episodes, rules.tolerance)
+        self._planner = Planner(info, rules.estimate, rules.episodes, rules.tolerance, rules.intersect)
         self._steps_left = 0
         self._seen: dict[tuple[int, float, int], int] = {}
         self._lists: _PolicyLists | None = None
@@ -157,7 +160,8 @@ class Learner:
         """Return M_k, the set of plausible models of the episode under way."""
         if self.episode is None:
             raise OptionError("confidence_set: there is no episode yet. Call act(state) first.")
-        return self.rules.estimate.bounded(self.counts, self.episode.start, self.info, self.began_in)
+        held = self._planner.held if self.rules.intersect else None
+        return self.rules.estimate.bounded(self.counts, self.episode.start, self.info, self.began_in, held)
 
     def begin_episode(self, batch: Batch | None, state: int) -> None:
         """Take in the experience of the last episode, and plan the next, which begins in ``state``."""
@@ -196,6 +200,11 @@ class Learner:
         if is_compilable(self.rng) and not (rules.perturb or rules.best_of_both or self.on_episode):
             found.add(EPISODES)
         return frozenset(found)
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What the record of a run tells of this learner: with intersections, how often one was empty."""
+        return {"fallbacks": int(self._planner.held.n_fallbacks[0])} if self.rules.intersect else {}
 
     @property
     def steps_left(self) -> int:
@@ -257,6 +266,8 @@ class Learner:
             left = plan.left.copy() if self._lists is None else np.array(self._lists.left, dtype=np.int64)
             parts = plan._asdict() | {"left": left, "gain_bounds": list(plan.gain_bounds)}
             state |= {f"plan.{name}": value for name, value in parts.items()}
+        if self.rules.intersect:
+            state |= self._planner.held.state(int(counts.succ_ptr[-1]))
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -267,6 +278,8 @@ class Learner:
         self.counts = Counts.from_state(given, info, self.t)
         self._planner.bias[:] = given.array("bias", np.float64, (info.n_states,))
         self._seen = self._batch_from(given)
+        if self.rules.intersect:
+            self._planner.held = held_from(given, info, int(self.counts.succ_ptr[-1]))
         if self.t == 0 and given.holds("record", None):
             return  # there is no episode yet
         self.episode = Episode(*given.row("record", (int, float, float, int, bool, float, float)))

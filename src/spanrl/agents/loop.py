@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanrl.confidence.estimate import Known, check_rooms, check_sets
+from spanrl.confidence.intersection import intersect
 from spanrl.kernels.choosing import choose
 from spanrl.kernels.clock import COUNTS, SAMPLING, SETS, SORTING, SWEEPS, now
 from spanrl.kernels.counting import add_batch, note_changes
@@ -41,6 +42,7 @@ class Problem(NamedTuple):
     limit_settings: Any  # float64 [n]   of the episode rule
     kept: Any  # numbers of the estimate's own
     moved: Any  # float64 [m, n]         those of listed successors, which move along with them
+    held: Any  # the intersection of the sets so far, if the agent takes it
 
 
 class Stage(NamedTuple):
@@ -71,6 +73,7 @@ def _plan(fill, limit, tolerance, work, problem, seen, goal, t, state, steps, wo
     )  # fmt: skip
     if work.progress[N_SWEEPS] == 0.0:
         fill(known, problem.settings, problem.kept, sets)
+        intersect(known.changed, problem.n_states, problem.held, sets)
         check_sets(work.m.kind, problem.n_states, sets)
         check_rooms(work.m.kind, not work.exact, sets)
         if problem.r_min != 0.0:  # values count from r_min: their digits are not spent on an offset

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from spanrl.agents.episodes import LIMIT, TOLERANCE, EpisodeRule
 from spanrl.agents.loop import Problem, Stage, plan_once, play
 from spanrl.confidence.estimate import FILL, Estimate, Known, new_numbers, read_only
+from spanrl.confidence.intersection import new_held
 from spanrl.errors import NotConvergedError, OptionError
 from spanrl.kernels.counting import add_batch, note_changes
 from spanrl.kernels.extended import CONVERGED, TOO_WIDE, start_planning
@@ -79,12 +80,19 @@ class Start(NamedTuple):
 class Planner:
     """The planner of one learner: the numbers of its estimate, the sorted states, and the bias of the last episode."""
 
-    def __init__(self, info: ProblemInfo, estimate: Estimate, episodes: EpisodeRule, tolerance: Passed) -> None:
+    def __init__(
+        self, info: ProblemInfo, estimate: Estimate, episodes: EpisodeRule, tolerance: Passed, intersect: bool = False
+    ) -> None:
         """Allocate for a problem; what depends on the number of successors comes with the first plan."""
         S, k = info.n_states, info.n_pairs
         if getattr(estimate, "geometry", None) not in (PLAIN, BOX, BALL):
             raise OptionError(f"Rules: the geometry of {type(estimate).__name__} must be PLAIN, BOX or BALL.")
+        if intersect and not (estimate.is_uniform and estimate.geometry == BOX and not estimate.rewrites):
+            raise OptionError(
+                f"Rules: the sets of {type(estimate).__name__} cannot be intersected. Leave intersect out."
+            )
         self.info, self.estimate, self.bias = info, estimate, np.zeros(S)
+        self.intersects, self.held = intersect, new_held(info if intersect else None)
         self.clock = np.zeros(5)
         parts = (estimate.fill, FILL), (episodes.limit, LIMIT), (tolerance, TOLERANCE)
         self._parts = tuple(check_part(part, signature) for part, signature in parts)
@@ -178,7 +186,9 @@ class Planner:
         before = self._seen
         if before is None or before.succ is not seen.succ or before.succ_ptr is not seen.succ_ptr:
             S, k = int(info.n_states), info.n_pairs
-            kept, sets, moved = new_numbers(estimate, info, seen)
+            kept, sets, moved = new_numbers(estimate, info, seen, 2 if self.intersects else 0)
+            if self.intersects:
+                self.held = self.held.moved_to(moved[-2:], int(seen.succ_ptr[-1]))
             self._seen, self._listed = seen, -1
             slack = sets.half if estimate.geometry == BALL else self._rows.slack
             parts = (sets.succ_ptr, sets.succ, sets.low, sets.room, slack, sets.rest)
@@ -187,13 +197,13 @@ class Planner:
             listed = 0 if estimate.geometry == PLAIN else room  # rows of plain models are not sorted
             one, other = (new_ranking(new_workspace(S, k, listed), estimate.closes_states) for _ in range(2))
             self._work = PlanWorkspace(
-                model, sets, estimate.owns_rows, not estimate.roomy, np.arange(k), np.array([k]), read_only(shifted), shifted,
-                self._least, one[0], other[0],
-                one[1], other[1], self._rows, new_frozen_policy(S, room), self.bias, self._u, self._best, self._all,
-                self._progress, self.clock, np.zeros(2, dtype=np.int64),
+                model, sets, estimate.owns_rows, self.intersects or not estimate.roomy, np.arange(k), np.array([k]),
+                read_only(shifted), shifted, self._least, one[0], other[0], one[1], other[1], self._rows,
+                new_frozen_policy(S, room), self.bias, self._u, self._best, self._all, self._progress, self.clock,
+                np.zeros(2, dtype=np.int64),
             )  # fmt: skip
             numbers = S, int(info.max_actions), float(info.r_min), float(info.r_max), info.pair_ptr
-            self._problem = Problem(*numbers, *self._settings, kept, moved)
+            self._problem = Problem(*numbers, *self._settings, kept, moved, self.held)
         if not estimate.owns_rows and self._listed != seen.succ_ptr[-1]:
             self._listed = seen.succ_ptr[-1]
             by_length(seen.succ_ptr, self._all, self._work.ws.pairs)

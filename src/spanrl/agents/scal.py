@@ -36,6 +36,7 @@ class SCAL:
         warm_start: start each planning at the last bias; False starts at 0 as the paper does.
         bounds: the confidence set, "bernstein" (the paper) or another of :data:`spanrl.confidence.bounds.BOUNDS`.
         episodes: when episodes end, "doubling" (the paper) or another of :data:`spanrl.agents.episodes.EPISODE_RULES`.
+        intersect: plan on the intersection of the sets of all episodes so far; for bounds that hold for all times: not "bernstein".
 
     Raises:
         OptionError: an option is out of its range.
@@ -58,6 +59,7 @@ class SCAL:
     warm_start: bool = True
     bounds: str = "bernstein"
     episodes: str = "doubling"
+    intersect: bool = False
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -67,7 +69,7 @@ class SCAL:
         check_scale("SCAL", "p_scale", self.p_scale)
         check_scale("SCAL", "r_scale", self.r_scale)
         one_of("SCAL", "policy", self.policy, ("mixture", "greedy"))
-        for name in ("perturb", "best_of_both", "warm_start"):
+        for name in ("perturb", "best_of_both", "warm_start", "intersect"):
             check_flag("SCAL", name, getattr(self, name))
         if self.perturb and self.best_of_both:
             require(False, "SCAL", "perturb and best_of_both exclude each other", True, "Leave one of them out.")
@@ -83,13 +85,22 @@ class SCAL:
         from spanrl.confidence.bounds import make_bounds
 
         return Rules(
-            make_bounds("SCAL", self.bounds, self.delta, self.p_scale, self.r_scale, perturb=self.perturb),
+            make_bounds(
+                "SCAL",
+                self.bounds,
+                self.delta,
+                self.p_scale,
+                self.r_scale,
+                perturb=self.perturb,
+                intersect=self.intersect,
+            ),
             episode_rule("SCAL", self.episodes),
             span_bound=float(self.span_bound),
             mixture=self.policy == "mixture",
             perturb=self.perturb,
             best_of_both=self.best_of_both,
             warm_start=self.warm_start,
+            intersect=self.intersect,
         )
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:

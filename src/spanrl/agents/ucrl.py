@@ -25,6 +25,7 @@ class UCRL:
         warm_start: start each planning at the last bias; False starts at 0 as the paper does.
         bounds: the confidence set, "bernstein" (the paper) or another of :data:`spanrl.confidence.bounds.BOUNDS`.
         episodes: when episodes end, "doubling" (the paper) or another of :data:`spanrl.agents.episodes.EPISODE_RULES`.
+        intersect: plan on the intersection of the sets of all episodes so far; for bounds that hold for all times: not "bernstein".
 
     Raises:
         OptionError: an option is out of its range.
@@ -43,11 +44,13 @@ class UCRL:
     warm_start: bool = True
     bounds: str = "bernstein"
     episodes: str = "doubling"
+    intersect: bool = False
 
     def __post_init__(self) -> None:
         """Check the options."""
         check_level("UCRL", self.delta)
         check_flag("UCRL", "warm_start", self.warm_start)
+        check_flag("UCRL", "intersect", self.intersect)
         check_scale("UCRL", "p_scale", self.p_scale)
         check_scale("UCRL", "r_scale", self.r_scale)
         _ = self.rules
@@ -60,8 +63,9 @@ class UCRL:
         from spanrl.confidence.bounds import make_bounds
 
         scales = self.p_scale, self.r_scale
-        estimate = make_bounds("UCRL", self.bounds, self.delta, *scales)
-        return Rules(estimate, episode_rule("UCRL", self.episodes), warm_start=self.warm_start)
+        estimate = make_bounds("UCRL", self.bounds, self.delta, *scales, intersect=self.intersect)
+        rule = episode_rule("UCRL", self.episodes)
+        return Rules(estimate, rule, warm_start=self.warm_start, intersect=self.intersect)
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
         """Return a learner for the problem."""

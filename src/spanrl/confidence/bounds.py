@@ -12,16 +12,25 @@ from spanrl.options import one_of, require
 BOUNDS = {
     "bernstein": "bernstein:BernsteinBox",
     "kt": "kt:KT",
+    "ucrl2b": "ucrl2b:UCRL2B",
+    "ucrl3": "ucrl3:UCRL3",
 }
 """The module in this folder, and the class: a frozen dataclass whose fields are the options it takes."""
 
 
 def make_bounds(
-    who: str, name: Any, delta: float | str, p_scale: float, r_scale: float, *, perturb: bool = False
+    who: str,
+    name: Any,
+    delta: float | str,
+    p_scale: float,
+    r_scale: float,
+    *,
+    perturb: bool = False,
+    intersect: bool = False,
 ) -> Estimate:
     """Return the bound of a name with its options; what it does not define is refused, unless it has no effect.
 
-    A factor of 1 has none; ``perturb`` asks for the radii of single successors.
+    A factor of 1 has none; ``perturb`` asks for the radii of single successors, ``intersect`` for boxes that hold for all times.
     """
     one_of(who, "bounds", name, tuple(BOUNDS))
     module, _, found = BOUNDS[name].partition(":")
@@ -32,5 +41,7 @@ def make_bounds(
         require(option in own or scale == 1, who, f"bounds={name!r} have no factor {option}", scale, remedy)
     require(kind.varies_delta or not isinstance(delta, str), who, f"bounds={name!r} need a fixed delta", delta, remedy)
     require(not perturb or hasattr(kind, "radii_at"), who, f"bounds={name!r} cannot be perturbed", perturb, remedy)
+    uniform = "Leave it out, or use bounds='kt'."
+    require(not intersect or kind.is_uniform, who, f"bounds={name!r} cannot be intersected", intersect, uniform)
     bound: Estimate = kind(delta=delta, **{option: scale for option, scale in scales.items() if option in own})
     return bound

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.confidence.intersection import Held, intersect
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed, Signature, check
 from spanrl.kernels.layout import BALL, BOX, PLAIN
@@ -54,7 +55,7 @@ class Known(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Numbers of an estimate's own, zeros at first. Columns of successors move along when others are listed."""
+    """Numbers of an estimate's own, zeros at first. Columns of successors move along when others are listed, whose own are zeros."""
 
     pair: Any  # float64 [m, n_pairs]
     succ: Any  # float64 [l, n]     one column per listed successor of the counts
@@ -87,6 +88,7 @@ class Estimate:
         rewrites: whether ``fill`` writes all rows in every plan, changed or not; rows then need not move when others grow.
         roomy: a promise that each listed successor of a box has room for ``rest``. Ties then need no look, a tenth of the time of a plan.
         varies_delta: whether delta="rsqrt" makes sense, δ_k = 1/√t_k.
+        is_uniform: whether its sets hold the true model in all episodes at once with probability 1 − δ, so that they may be intersected.
         draws: whether it advances ``known.words``: it is a sample then, not a set.
     """
 
@@ -98,6 +100,7 @@ class Estimate:
     rewrites: ClassVar[bool] = False
     roomy: ClassVar[bool] = False
     varies_delta: ClassVar[bool] = False
+    is_uniform: ClassVar[bool] = False
     draws: ClassVar[bool] = False
 
     def settings(self, info: ProblemInfo) -> NDArray[np.float64]:
@@ -125,20 +128,27 @@ class Estimate:
         check_rooms(self.geometry, self.roomy, sets)
         return sets
 
-    def bounded(self, counts: Counts, t: int, info: ProblemInfo, state: int = 0) -> BoundedMDP:
-        """Return the set of an episode that begins at time t in ``state`` as a checked model."""
+    def bounded(
+        self, counts: Counts, t: int, info: ProblemInfo, state: int = 0, held: Held | None = None
+    ) -> BoundedMDP:
+        """Return the set of an episode that begins at time t in ``state`` as a checked model, intersected with those ``held`` so far."""
         if self.draws or self.geometry == PLAIN:
             raise OptionError(f"{type(self).__name__}: has one model, no set of plausible ones.")
         sets = self.sets(counts, t, info, state=state)
+        if held is not None:
+            copy = Held(*(part.copy() for part in held))
+            intersect(np.arange(info.n_pairs), int(info.n_states), copy, sets)
         return (_balls if self.geometry == BALL else _boxes)(sets, info)
 
 
-def new_numbers(estimate: Estimate, info: ProblemInfo, seen: Seen) -> tuple[Kept, Sets, NDArray[np.float64]]:
-    """Allocate what an estimate writes to; also return all columns that move when successors are listed."""
+def new_numbers(
+    estimate: Estimate, info: ProblemInfo, seen: Seen, more: int = 0
+) -> tuple[Kept, Sets, NDArray[np.float64]]:
+    """Allocate what an estimate writes to; also return all columns that move when successors are listed, ``more`` of them at the end."""
     pair, succ = estimate.n_kept
     own = 0 if estimate.owns_rows or estimate.rewrites else 2
-    columns = np.zeros((own + succ, seen.succ.size))
-    kept = Kept(np.zeros((pair, info.n_pairs)), columns[own:])
+    columns = np.zeros((own + succ + more, seen.succ.size))
+    kept = Kept(np.zeros((pair, info.n_pairs)), columns[own : own + succ])
     if not estimate.owns_rows:
         ends = columns if own else np.zeros((2, seen.succ.size))
         return kept, new_sets(seen, info.n_states, info.n_pairs, ends, closes=estimate.closes_states), columns

@@ -55,6 +55,7 @@ class KT(Estimate):
 
     fill: ClassVar = fill_kt
     geometry: ClassVar = BOX
+    is_uniform: ClassVar = True
 
     def settings(self, info: ProblemInfo) -> NDArray[np.float64]:
         """Return ln(1/d), d = δ/(S²A + SA)."""

@@ -46,7 +46,7 @@ def add_rewards(pair, reward, times, seen):
 def list_successors(pair, succ_new, seen, moved):
     """List successors that are not listed yet, seen 0 times so far; return how many, or −1, with nothing done, where there is no room.
 
-    ``moved`` [m, n] holds numbers of others, one column per listed successor: they move along.
+    ``moved`` [m, n] holds numbers of others, one column per listed successor: they move along, and those of new ones are zeros.
     """
     succ_ptr, succ = seen.succ_ptr, seen.succ
     at, who, n_new = np.empty(pair.size, np.int64), np.empty(pair.size, np.int64), 0
@@ -74,6 +74,8 @@ def list_successors(pair, succ_new, seen, moved):
     _make_gaps(at[:n_new], listed, seen.succ, seen.times, moved)
     for k in range(n_new):
         succ[at[k] + k], seen.times[at[k] + k] = succ_new[who[k]], 0
+        for row in range(moved.shape[0]):
+            moved[row, at[k] + k] = 0.0
     k = 0
     for i in range(pair[who[0]], succ_ptr.size - 1):
         while k < n_new and pair[who[k]] <= i:

@@ -31,6 +31,7 @@ class Run:
     and the bracket ``gain_low``, ``gain_high``. ``meta`` tells env, agent, seed, horizon, points, gain, interrupted, audit, r_min,
     r_max, n_states, n_actions and seconds (planning, simulating, total). Where a Gymnasium environment cuts its episodes it also has
     ``step_limit`` (None where the environment itself cuts them) and, unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
+    Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty.
 
     Attributes:
         t, reward, regret, pseudo_regret, span, n_episodes: arrays at the measurement times.

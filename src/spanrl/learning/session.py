@@ -119,7 +119,8 @@ class Session:
         """Return what was measured so far."""
         _, planning, simulating = self.spent()
         seconds = {"planning": planning, "simulating": simulating}
-        return self._recorder.run(self.meta | {"gain": self._recorder.gain}, seconds, interrupted)
+        notes = self.learner.notes if isinstance(self.learner, Learner) else {}
+        return self._recorder.run(self.meta | {"gain": self._recorder.gain} | notes, seconds, interrupted)
 
     def spent(self) -> tuple[int, float, float]:
         """Return the steps done, the seconds spent planning and those spent simulating."""
