@@ -139,7 +139,7 @@ def _work(kind: int, pair_ptr: np.ndarray, sets: Sets, owned: bool, n_frozen: in
     """Return a fresh work, with arrays of the types that planners have."""
     S, k, n = pair_ptr.size - 1, int(pair_ptr[-1]), sets.succ.size
     rows = new_rows(pair_ptr)
-    slack = sets.half if kind == BALL else rows.slack
+    slack = sets.size if kind == BALL else rows.slack
     parts = pair_ptr, sets.succ_ptr, sets.succ, sets.low, sets.room, slack, sets.rest
     model = Arrays(kind, *map(read_only, parts))
     one, other = (new_ranking(new_workspace(S, k, n), sets.closed.size > 0) for _ in range(2))

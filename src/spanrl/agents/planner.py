@@ -16,7 +16,7 @@ from spanrl.kernels.counting import add_batch, note_changes
 from spanrl.kernels.extended import CONVERGED, TOO_WIDE, start_planning
 from spanrl.kernels.frozen_policy import by_length, new_frozen_policy
 from spanrl.kernels.jit import Passed, check_part
-from spanrl.kernels.layout import BALL, BOX, PLAIN, Arrays, new_workspace
+from spanrl.kernels.layout import BALL, BOX, KL, PLAIN, Arrays, new_workspace
 from spanrl.kernels.plan_workspace import (
     N_SWEEPS,
     ROUNDS,
@@ -82,8 +82,8 @@ class Planner:
     def __init__(self, info: ProblemInfo, estimate: Estimate, episodes: EpisodeRule, tolerance: Passed) -> None:
         """Allocate for a problem; what depends on the number of successors comes with the first plan."""
         S, k = info.n_states, info.n_pairs
-        if getattr(estimate, "geometry", None) not in (PLAIN, BOX, BALL):
-            raise OptionError(f"Rules: the geometry of {type(estimate).__name__} must be PLAIN, BOX or BALL.")
+        if getattr(estimate, "geometry", None) not in (PLAIN, BOX, BALL, KL):
+            raise OptionError(f"Rules: the geometry of {type(estimate).__name__} must be PLAIN, BOX, BALL or KL.")
         self.info, self.estimate, self.bias = info, estimate, np.zeros(S)
         self.clock = np.zeros(5)
         parts = (estimate.fill, FILL), (episodes.limit, LIMIT), (tolerance, TOLERANCE)
@@ -180,7 +180,7 @@ class Planner:
             S, k = int(info.n_states), info.n_pairs
             kept, sets, moved = new_numbers(estimate, info, seen)
             self._seen, self._listed = seen, -1
-            slack = sets.half if estimate.geometry == BALL else self._rows.slack
+            slack = sets.size if estimate.geometry in (BALL, KL) else self._rows.slack
             parts = (sets.succ_ptr, sets.succ, sets.low, sets.room, slack, sets.rest)
             model, room = Arrays(estimate.geometry, info.pair_ptr, *map(read_only, parts)), sets.succ.size
             shifted = sets.r_high if info.r_min == 0 else np.empty(k)

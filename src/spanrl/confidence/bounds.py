@@ -12,6 +12,7 @@ from spanrl.options import one_of, require
 BOUNDS = {
     "bernstein": "bernstein:BernsteinBox",
     "kt": "kt:KT",
+    "kl": "kl:KLBall",
 }
 """The module in this folder, and the class: a frozen dataclass whose fields are the options it takes."""
 
