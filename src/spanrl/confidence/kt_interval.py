@@ -60,7 +60,13 @@ def kt_interval(k, n, log_level):
 def kt_excess(k, n):
     """Return ln[q̂ᵏ (1−q̂)ⁿ⁻ᵏ / (B(k+½, n−k+½)/B(½, ½))] with q̂ = k/n, for 0 ≤ k ≤ n and n > 0: about ½ ln(πn/2), never below 0."""
     # ln Γ(n+1) has its s at n + ½; n ln(n+½) − n ln n − ½ is what its n ln n leaves.
-    return 0.5 * log(0.5 * pi * (n + 0.5)) + (n * log1p(0.5 / n) - 0.5) + log_gamma_rest(n + 0.5) - log_gamma_rest(k) - log_gamma_rest(n - k)
+    return (
+        0.5 * log(0.5 * pi * (n + 0.5))
+        + (n * log1p(0.5 / n) - 0.5)
+        + log_gamma_rest(n + 0.5)
+        - log_gamma_rest(k)
+        - log_gamma_rest(n - k)
+    )
 
 
 @kernel

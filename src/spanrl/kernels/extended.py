@@ -18,7 +18,7 @@ from spanrl.kernels.extremes import extremes
 from spanrl.kernels.frozen_policy import freeze, sweep_frozen
 from spanrl.kernels.iterate import ROUNDING, bracket, clip, relax
 from spanrl.kernels.jit import kernel, part
-from spanrl.kernels.kl import kl_values
+from spanrl.kernels.kl import KL_ROUNDING, kl_values
 from spanrl.kernels.layout import BALL, BOX, KL, PLAIN, Workspace
 from spanrl.kernels.order import rank_open, rank_states
 from spanrl.kernels.plan_workspace import CHANGES, GONE, LIVE, N_SWEEPS, NEXT_LOOK, ROUNDS, STEP, WIDTH, WIDTH_BEFORE
@@ -364,7 +364,7 @@ def improve(work, goal, tol):
         work.clock[SORTING] += now(work.moment) - begun
         _sweep(m, flagged, work.exact, reward, ws, ranked, rows, v, progress, u, best)
         clip(u, c)
-        lo, hi = bracket(v, u, ROUNDING)
+        lo, hi = bracket(v, u, KL_ROUNDING if m.kind == KL else ROUNDING)
         progress[N_SWEEPS] += 1.0
         progress[ROUNDS] += 1.0
         progress[WIDTH] = hi - lo

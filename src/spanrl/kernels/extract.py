@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spanrl.kernels.jit import allocating, kernel
-from spanrl.kernels.kl import PRECISELY, kl_row
+from spanrl.kernels.kl import kl_row
 from spanrl.kernels.layout import BALL, BOX, FREE, KL
 from spanrl.kernels.order import sort_row
 
@@ -123,7 +123,7 @@ def _ball_row(m, ws, i, idx, p):
 def _kl_ball_row(m, ws, i, idx, p):
     """Write the maximising distribution over the KL ball of pair i; return its number of entries."""
     first, n, best = m.succ_ptr[i], m.succ_ptr[i + 1] - m.succ_ptr[i], ws.order[0]
-    moved = kl_row(m, ws, i, p, 0, PRECISELY)
+    moved = kl_row(m, ws, i, p, 0)
     for j in range(n):
         idx[j] = m.succ[first + j]
         if idx[j] == best:

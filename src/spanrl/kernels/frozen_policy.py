@@ -17,7 +17,7 @@ import numpy as np
 
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.jit import allocating, kernel
-from spanrl.kernels.kl import ROUGHLY, kl_row
+from spanrl.kernels.kl import kl_row
 from spanrl.kernels.layout import BOX, KL, PLAIN
 
 
@@ -122,7 +122,7 @@ def freeze(m, flagged, reward, ws, ranked, rows, pairs, frozen, afresh, owned):
         if not is_box:
             rest[e], stop[e], at[e], part[e] = 0.0, 0, 0, 0.0
             if is_kl:
-                pair[e], part[e] = -2 - np.int64(i), kl_row(m, ws, i, coef, ptr[e], ROUGHLY)
+                pair[e], part[e] = -2 - np.int64(i), kl_row(m, ws, i, coef, ptr[e])
             continue
         k = rows.stop[i]
         rest[e], stop[e], at[e], part[e] = rests[i], k, k, rows.part[i]

@@ -27,8 +27,11 @@ import numpy as np
 
 from spanrl.kernels.jit import kernel
 
-ROUGHLY, PRECISELY = 1e-7, 1e-12
+_ROUGHLY, _PRECISELY = 1e-7, 1e-12
 """How far s may be off, relatively: for values, whose error is the square of it, and for distributions."""
+
+KL_ROUNDING = 8e-15
+"""What rounding may take from a value, in units of the largest one, with up to a dozen successors: logarithms take more than products."""
 
 _SMALL = 1.0 / 64.0
 _LEAST_MEAN = 1e-290  # of the gaps, below which they are none
@@ -131,18 +134,18 @@ def kl_values(m, reward, sign, ws, pairs, q):
     """Set q(i) = r(i) + sign·max{pᵀw : p in KL ball i}."""
     succ_ptr, listed, p, radius, w, top = m.succ_ptr, m.succ, m.low, m.slack, ws.w, ws.keys[0]
     for i in pairs:
-        gap, _, _, _, _, _ = kl_answer(listed, p, succ_ptr[i], succ_ptr[i + 1], w, top, radius[i], ROUGHLY)
+        gap, _, _, _, _, _ = kl_answer(listed, p, succ_ptr[i], succ_ptr[i + 1], w, top, radius[i], _ROUGHLY)
         q[i] = reward[i] + sign * (top - gap)
 
 
 @kernel
-def kl_row(m, ws, i, coef, at, close):
+def kl_row(m, ws, i, coef, at):
     """Write the distribution that attains the maximum of pair i over its listed successors, from ``coef[at]`` on.
 
     Returns what the best state, ``ws.order[0]``, is given besides.
     """
     first, end, listed, p, w, top = m.succ_ptr[i], m.succ_ptr[i + 1], m.succ, m.low, ws.w, ws.keys[0]
-    _, scale, theta, left, share, moved = kl_answer(listed, p, first, end, w, top, m.slack[i], close)
+    _, scale, theta, left, share, moved = kl_answer(listed, p, first, end, w, top, m.slack[i], _PRECISELY)
     for j in range(first, end):
         coef[at + j - first] = share * p[j] / (left + theta * scale * (top - w[listed[j]]))
     return moved

@@ -335,7 +335,9 @@ class BoundedMDP(PairTable):
         """
         who = "BoundedMDP.perturb"
         if self.radius.size:
-            raise ModelError(f"{who}: works on boxes; this model has {self._kind}. Build the set from intervals instead.")
+            raise ModelError(
+                f"{who}: works on boxes; this model has {self._kind}. Build the set from intervals instead."
+            )
         if not (isinstance(eta, Real) and 0 < eta <= 1):
             raise ModelError(f"{who}: eta must lie in (0, 1]; got {eta!r}.")
         if not (isinstance(state, Integral) and 0 <= state < self.n_states):

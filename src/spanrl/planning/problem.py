@@ -13,6 +13,7 @@ from spanrl.errors import OptionError
 from spanrl.kernels.backups import backup, pair_values
 from spanrl.kernels.extract import best_pairs, best_values, rows
 from spanrl.kernels.iterate import ROUNDING
+from spanrl.kernels.kl import KL_ROUNDING
 from spanrl.kernels.layout import BALL, BOX, FREE, KL, PLAIN, Arrays, new_workspace, workspace
 from spanrl.kernels.order import rank_states
 from spanrl.models import checks
@@ -70,7 +71,8 @@ class Problem:
     @cached_property
     def rounding(self) -> float:
         """What rounding may take from a value, in units of the largest one: a sum of n products is off by n units at the most."""
-        return max(ROUNDING, (int(np.diff(self.arrays.succ_ptr).max(initial=0)) + 3) * _UNIT)
+        least = KL_ROUNDING if self.arrays.kind == KL else ROUNDING
+        return max(least, (int(np.diff(self.arrays.succ_ptr).max(initial=0)) + 3) * _UNIT)
 
     def backup(self, v: Vector) -> Vector:
         """Return Lv."""
