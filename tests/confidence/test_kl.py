@@ -24,7 +24,7 @@ AGENTS = [UCRL(bounds="kl"), SCAL(0.4, bounds="kl"), SCAL(0.4, bounds="kl", poli
 
 
 def exact_constant(times: list[int], S: int, n_pairs: int, delta: float) -> Decimal:
-    """Return C = ln[2n/δ · S·binom(S, K) · Π p̂ⱼ^nⱼ/KT]; KT = Π (2i+1 below 2nⱼ) / Π (K+2i, i < N) in whole numbers."""
+    """Return C = ln[2m/δ · S·binom(S, K) · Π p̂ⱼ^nⱼ/KT]; KT = Π (2i+1 below 2nⱼ) / Π (K+2i, i < N) in whole numbers."""
     N, K = sum(times), len(times)
     odd, rising = prod(prod(range(1, 2 * k, 2)) for k in times), prod(range(K, K + 2 * N, 2))
     likelihood = sum(k * (Decimal(k) / N).ln() for k in times)
@@ -48,7 +48,7 @@ class TestRadius:
         assert radius == pytest.approx(log(16 * 24 * 2.7) / 4, rel=1e-14)
 
     def test_one_successor(self):
-        """C = ln(2n/δ) + 2 ln S, however often it was seen: q ≥ e^{−C/N}."""
+        """C = ln(2m/δ) + 2 ln S, however often it was seen: q ≥ e^{−C/N}."""
         for n in (1, 7, 10**9):
             centre, radius = ball({0: n}, 5, 0.1)
             assert centre == [1.0]

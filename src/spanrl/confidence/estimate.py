@@ -1,6 +1,6 @@
 """What an estimate is: from what a learner has seen to the models it plans on.
 
-An estimate is a frozen object. Its compiled ``fill`` writes, once per plan, what it says of every pair: boxes, balls (L1 or KL), or one plain model
+An estimate is a frozen object. Its compiled ``fill`` writes, once per plan, what it says of every pair: boxes, balls, or one plain model
 (:class:`spanrl.kernels.plan_workspace.Sets` states the contract). :class:`Estimate` lists what else it tells, with the usual answers.
 
 A file of one's own::

@@ -4,7 +4,7 @@ Filippi, Cappé & Garivier 2010 (KL-UCRL) take for a pair that was seen N times 
 entries of q, S(ln(2eS²A ln T/δ) + …); Talebi & Maillard 2018 prove a bound on the regret that depends on the variances of the bias for such
 sets; Boone & Gaujal 2025 take S ln(2et). This C is another, smaller one: of a pair with K different successors, seen n₁, …, n_K times,
 
-    C = ln(2n/δ) + ln(S·binom(S, K)) + ln[Π p̂ⱼ^nⱼ / KT(n₁, …, n_K)],   n the number of pairs,
+    C = ln(2m/δ) + ln(S·binom(S, K)) + ln[Π p̂ⱼ^nⱼ / KT(n₁, …, n_K)],   m the number of pairs,
     KT(n₁, …, n_K) = Γ(K/2)/Γ(½)ᴷ · Π Γ(nⱼ + ½)/Γ(N + K/2),
 
 the average of Π qⱼ^nⱼ over the distributions q on K states with the law Dirichlet(½, …, ½) of Krichevsky & Trofimov 1981.
@@ -13,13 +13,13 @@ What is proved: with probability 1 − δ the true model is in the sets of all e
 uniformly from 1..S, K of the S states uniformly, and q on these from Dirichlet(½, …, ½). Divided by the likelihood of the true distribution
 this is a supermartingale in the number of visits that starts at 1, so by Ville's inequality it stays below 1/d for ever, with probability
 1 − d. The states that were seen are one of the choices, and its share KT/(S·binom(S, K)) is no more than the whole: so the true q has
-Π qⱼ^nⱼ ≥ d·KT/(S·binom(S, K)), which is N·KL(p̂, q) ≤ C for d = δ/(2n). There is one such event per pair, and one for its reward, whose
+Π qⱼ^nⱼ ≥ d·KT/(S·binom(S, K)), which is N·KL(p̂, q) ≤ C for d = δ/(2m). There is one such event per pair, and one for its reward, whose
 interval is that of :mod:`spanrl.confidence.kt_interval` at the same level: N·kl(r̂, r) ≤ ln(1/d) + excess. States that were not seen need no
-bound of their own, and of S only the logarithm enters besides: for one successor C = ln(2n/δ) + 2 ln S however large N is, and each
+bound of their own, and of S only the logarithm enters besides: for one successor C = ln(2m/δ) + 2 ln S however large N is, and each
 further one adds about ½ ln N + ln S.
 
 What is not: a bound on the regret with this C. The proofs cited ask of a set that it holds the true model, and by Pinsker's inequality
-that ‖q − p̂‖₁ ≤ √(2C/N); as C is of the order K ln N + ln(n/δ), they can be expected to go through.
+that ‖q − p̂‖₁ ≤ √(2C/N); as C is of the order K ln(SN) + ln(m/δ), they can be expected to go through.
 """
 
 from __future__ import annotations
@@ -88,5 +88,5 @@ class KLBall(Estimate):
     geometry: ClassVar = KL
 
     def settings(self, info: ProblemInfo) -> NDArray[np.float64]:
-        """Return ln(1/d), d = δ/(2n) for n pairs."""
+        """Return ln(1/d), d = δ/(2m) for m pairs."""
         return np.array([log(2 * info.n_pairs / self.delta)])

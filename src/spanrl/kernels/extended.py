@@ -1,9 +1,9 @@
 """The planner of the learners: T_c v = Γ_c Lv on a set model, from one warm start to the next.
 
 A sweep over actions gives Lv, and so the gain bracket: it alone can end the iteration. Between two of these the actions chosen by the
-first are frozen (modified policy iteration): in boxes and KL balls with nature's answer to them (:mod:`spanrl.kernels.frozen_policy`), in L1
-balls nature keeps choosing anew, and in plain models it has no choice. What is assumed of a set stands in
-:class:`spanrl.kernels.plan_workspace.Sets`.
+first are frozen (modified policy iteration): in boxes and KL balls with nature's answer to them
+(:mod:`spanrl.kernels.frozen_policy`), in L1 balls nature keeps choosing anew, and in plain models it has no choice. What is assumed of a
+set stands in :class:`spanrl.kernels.plan_workspace.Sets`.
 
 Loops are written without branches where the data would decide them: a wrong guess of the processor costs more than a pair.
 """

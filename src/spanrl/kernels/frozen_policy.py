@@ -18,7 +18,7 @@ import numpy as np
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.jit import allocating, kernel
 from spanrl.kernels.kl import kl_row
-from spanrl.kernels.layout import BOX, KL, PLAIN
+from spanrl.kernels.layout import BOX, KL
 
 
 class FrozenPolicy(NamedTuple):
@@ -84,11 +84,11 @@ def _assign_places(pair_ptr, succ_ptr, frozen):
 
 @kernel
 def freeze(m, flagged, reward, ws, ranked, rows, pairs, frozen, afresh, owned):
-    """Freeze ``pairs`` [S] of a plain, box or KL model as nature answers at the values that the states are ranked by; return how many changed.
+    """Freeze ``pairs`` [S], not of L1 balls, as nature answers at the values that the states are ranked by; return how many changed.
 
     Rows that were walked (:func:`spanrl.kernels.extended.keep_due`) must stand in order in the workspace. Other rows of boxes do not depend
-    on the values: where the pair is the same, it stays as it is, unless all is to be done ``afresh``. Rows that are ``owned`` by an estimate may
-    have other lengths in every plan; those of counts only grow.
+    on the values: where the pair is the same, it stays as it is, unless all is to be done ``afresh``. Rows that are ``owned`` by an
+    estimate may have other lengths in every plan; those of counts only grow.
     """
     succ_ptr, listed, lows, rests = m.succ_ptr, m.succ, m.low, m.rest
     state, pair, ptr, succ, coef = frozen.state, frozen.pair, frozen.ptr, frozen.succ, frozen.coef

@@ -31,7 +31,7 @@ from spanrl.models.pairs import PairTable
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BoundedMDP(PairTable):
-    """An MDP known up to a box or a ball per pair. Make one with :meth:`from_dense`, :meth:`from_pairs`, :meth:`l1_ball` or :meth:`kl_ball`.
+    """An MDP known up to a set per pair. Make one with :meth:`from_dense`, :meth:`from_pairs`, :meth:`l1_ball` or :meth:`kl_ball`.
 
     In a box model ``radius`` is empty. In a ball model ``p_low`` and ``p_high`` both hold the centre and ``rest_high`` is empty.
 
@@ -278,6 +278,8 @@ class BoundedMDP(PairTable):
         rule, everything = ("a number ≥ 0", "∞") if self.is_kl else ("a finite number ≥ 0", "2 already")
         where, remedy = (lambda i: f"radius{self.where(i)}"), f"A radius of {everything} allows everything."
         checks.reject(who, wrong, where, f"must be {rule}", self.radius, remedy)
+        if self.is_kl and not (is_ball and (self.p_low > 0).all()):
+            raise ModelError(f"{who}: KL balls have a radius, and centres that list no zeros. Use kl_ball.")
         rest = np.zeros(self.n_pairs) if is_ball else self.rest_high
         box_checks.box(who, self.succ_ptr, self.succ, self.p_low, self.p_high, rest, self.where)
         box_checks.with_mass(who, self.succ_ptr, self.p_low, self.p_high, rest, self.n_states, self.where)
