@@ -515,7 +515,7 @@ class TestBrokenContracts:
                  "room": np.array([0.5, 0.5, 0.0, 0.0, 0.0]), "low": np.array([0.2, 0.2, 0.4, 0.4, 0.5])},
                 "upper ends must reach 1",
             ),
-            (7, {}, "the geometry is BOX, BALL or PLAIN"),
+            (7, {}, "the geometry is BOX, BALL, KL or PLAIN"),
         ],
     )  # fmt: skip
     def test_what_else_may_be_wrong(self, geometry, changes, words):
@@ -584,7 +584,7 @@ class TestMistakesAreTold:
         class Odd(BernsteinBox):
             geometry = 7
 
-        with pytest.raises(OptionError, match=r"the geometry of Odd must be PLAIN, BOX or BALL"):
+        with pytest.raises(OptionError, match=r"the geometry of Odd must be PLAIN, BOX, BALL or KL"):
             Described(Odd()).start(ProblemInfo(2, 2), streams(0)[1])
 
     @pytest.mark.parametrize("watched", [False, True])

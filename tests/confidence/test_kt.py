@@ -303,8 +303,8 @@ class TestOptions:
         assert make_agent("scal[span_bound=5,p_scale=1,r_scale=1,bounds=kt]") == SCAL(5.0, bounds="kt")
 
     def test_unknown_bounds_are_refused(self):
-        with pytest.raises(OptionError, match=r"UCRL: bounds must be bernstein or .*; got 'kp'"):
-            UCRL(bounds="kp")
+        with pytest.raises(OptionError, match=r"UCRL: bounds must be bernstein.*; got 'kts'"):
+            UCRL(bounds="kts")
 
     @pytest.mark.parametrize("text", ["scal[span_bound=5,bounds=kt]", "ucrl[bounds=kt]", "ucrl[delta=0.1,bounds=kt]"])
     def test_text_form(self, text):

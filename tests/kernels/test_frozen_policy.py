@@ -24,7 +24,8 @@ from spanrl.kernels.backups import box_values
 from spanrl.kernels.extended import plain_sweep
 from spanrl.kernels.frozen_policy import by_length, new_frozen_policy
 from spanrl.kernels.jit import interpreted
-from spanrl.kernels.layout import BOX, PLAIN, workspace
+from spanrl.kernels.kl import kl_values
+from spanrl.kernels.layout import BOX, KL, PLAIN, workspace
 from spanrl.kernels.order import rank_states
 
 ROUNDING = 1e-12
@@ -38,6 +39,8 @@ def look(sample, v, first=False):
     rank(work, v)
     if work.m.kind == PLAIN:
         plain_sweep(work.m.succ_ptr, work.m.succ, work.m.low, work.reward, work.everyone, v, q)
+    elif work.m.kind == KL:
+        kl_values(work.m, work.reward, 1.0, work.ws, work.everyone, q)
     elif first:
         first_box_sweep(work, q)
     else:
@@ -73,6 +76,11 @@ def assert_in_the_sets(sample, pairs, P):
     """
     work = sample.work
     np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=0, atol=ROUNDING)
+    if work.m.kind == KL:
+        assert (P >= -ROUNDING).all()
+        for p, q, radius in zip(sample.low[pairs], P, sample.high[pairs, 0], strict=True):
+            assert p[p > 0] @ np.log(p[p > 0] / (q[p > 0] + 1e-15)) <= radius + 1e-9  # rows are read with this error
+        return
     assert (sample.low[pairs] - ROUNDING <= P).all()
     over = P - sample.high[pairs]
     if work.m.kind == BOX:

@@ -25,6 +25,7 @@ from spanrl.kernels.backups import plain_values, some_values
 from spanrl.kernels.extended import CONVERGED, RUNNING, TOO_WIDE, has_less_room, improve, keep_due
 from spanrl.kernels.iterate import bracket, clip
 from spanrl.kernels.jit import interpreted
+from spanrl.kernels.kl import KL_ROUNDING
 from spanrl.kernels.layout import PLAIN, workspace
 from spanrl.kernels.order import rank_states
 from spanrl.kernels.plan_workspace import Goal
@@ -139,7 +140,7 @@ class TestElimination:
                 assert work.u.tobytes() == wanted.tobytes()
                 np.testing.assert_array_equal(work.ws.q[work.best], q[work.best])
                 if outcome == CONVERGED:
-                    assert (lo, hi) == bracket(v, wanted, iterate.ROUNDING)
+                    assert (lo, hi) == bracket(v, wanted, KL_ROUNDING if kind == "KL" else iterate.ROUNDING)
                     break
                 rounds += 1
                 if work.progress[6] > 0.0:

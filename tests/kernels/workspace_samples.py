@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spanrl.kernels.frozen_policy import new_frozen_policy
-from spanrl.kernels.layout import BALL, BOX, PLAIN, Arrays, new_workspace
+from spanrl.kernels.layout import BALL, BOX, KL, PLAIN, Arrays, new_workspace
 from spanrl.kernels.plan_workspace import PlanWorkspace, Sets, new_ranking, new_rows
 
 
@@ -89,6 +89,26 @@ def random_ball(rng: np.random.Generator, S: int, ptr: list[int], listed: int = 
     return _sample(rng, BALL, S, ptr, rows, low, high, np.ones(k))
 
 
+def random_kl(rng: np.random.Generator, S: int, ptr: list[int], listed: int = 6, *, hub: bool = False) -> Sample:
+    """Return KL balls of radius 0 to 5; pairs never seen have no centre, and those of one successor a centre at it.
+
+    With ``hub`` every centre is near 1 at state 0, so that all policies have one class.
+    """
+    k, rows = ptr[-1], []
+    low, high = np.zeros((k, S)), np.empty((k, S))
+    for i in range(k):
+        n = int(rng.integers(0, min(listed, S) + 1))
+        who = np.sort(rng.choice(S, n, replace=False))
+        low[i, who] = rng.multinomial(1000 - n, rng.dirichlet(np.full(max(n, 1), 0.5)))[:n] + 1.0
+        high[i] = rng.choice([0.0, 1e-5, 0.01, 0.3, 2.0, 5.0]) if n else np.inf
+        if hub:
+            low[i, 0] += 9000.0
+            who, high[i] = np.union1d(who, [0]), min(high[i, 0], 2.0)
+        low[i] /= max(low[i].sum(), 1.0)
+        rows.append(who)
+    return _sample(rng, KL, S, ptr, rows, low, high, np.ones(k))
+
+
 def random_plain(rng: np.random.Generator, S: int, ptr: list[int], listed: int = 6, *, hub: bool = False) -> Sample:
     """Return distributions, in rows of their own; rewards may exceed [0, 1]."""
     k, rows = ptr[-1], []
@@ -110,10 +130,11 @@ KINDS: dict[str, Any] = {
     "boxes": random_box,
     "closed": partial(random_box, closes=True),
     "balls": random_ball,
+    "KL": random_kl,
     "plain": random_plain,
 }
 BOXES = {name: KINDS[name] for name in ("boxes", "closed")}
-LINEAR = {name: KINDS[name] for name in ("boxes", "closed", "plain")}
+LINEAR = {name: KINDS[name] for name in ("boxes", "closed", "KL", "plain")}
 """Those whose policies are frozen with nature's answer."""
 
 
@@ -127,11 +148,12 @@ def _sample(
 ) -> Sample:
     k, succ_ptr = ptr[-1], np.concatenate(([0], np.cumsum([who.size for who in rows]))).astype(np.int64)
     row, succ = np.repeat(np.arange(k), np.diff(succ_ptr)), np.concatenate(rows).astype(np.uint32)
-    room = np.zeros(succ.size) if kind == BALL else high[row, succ] - low[row, succ]
-    half = high[:, 0] / 2 if kind == BALL else np.full(k, np.nan)
+    is_ball = kind in (BALL, KL)
+    room = np.zeros(succ.size) if is_ball else high[row, succ] - low[row, succ]
+    size = high[:, 0] / (2 if kind == BALL else 1) if is_ball else np.full(k, np.nan)
     flagged, closed = shut or (np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))
     r_high = np.round(rng.random(k), 1)
-    sets = Sets(succ_ptr, succ, low[row, succ], room, half, rest, np.zeros(k), r_high, flagged, closed)
+    sets = Sets(succ_ptr, succ, low[row, succ], room, size, rest, np.zeros(k), r_high, flagged, closed)
     return Sample(_work(kind, np.array(ptr), sets, owned=kind == PLAIN), low, high)
 
 
@@ -139,7 +161,7 @@ def _work(kind: int, pair_ptr: np.ndarray, sets: Sets, owned: bool, n_frozen: in
     """Return a fresh work, with arrays of the types that planners have."""
     S, k, n = pair_ptr.size - 1, int(pair_ptr[-1]), sets.succ.size
     rows = new_rows(pair_ptr)
-    slack = sets.half if kind == BALL else rows.slack
+    slack = sets.size if kind in (BALL, KL) else rows.slack
     parts = pair_ptr, sets.succ_ptr, sets.succ, sets.low, sets.room, slack, sets.rest
     model = Arrays(kind, *map(read_only, parts))
     one, other = (new_ranking(new_workspace(S, k, n), sets.closed.size > 0) for _ in range(2))
@@ -199,12 +221,38 @@ def max_over_ball(v: np.ndarray, centre: np.ndarray, radius: float) -> float:
     return float(p @ v)
 
 
+def max_over_kl(v: np.ndarray, centre: np.ndarray, radius: float) -> float:
+    """Follow the multipliers of Filippi, Cappé & Garivier 2010: q ∝ centre/(ν − v), and ν by halvings of (ν − max v)."""
+    seen, best = centre > 0, float(v.max())
+    if not seen.any() or radius == np.inf:
+        return best
+    p, z = centre[seen], best - v[seen]
+    mean = float(p @ z)
+    if mean == 0.0 or radius == 0.0:
+        return best - mean
+
+    def divergence(x: float) -> float:  # for ν = max v + mean·x
+        ratio = z / mean + x
+        return float(p @ np.log(ratio) + np.log(p @ (1 / ratio)))
+
+    if z.min() > 0 and divergence(0.0) <= radius:
+        return best - float(np.exp(p @ np.log(z) - radius))
+    low, high = -40.0, 40.0  # of ln x
+    for _ in range(52):
+        middle = (low + high) / 2
+        low, high = (middle, high) if divergence(np.exp(middle)) > radius else (low, middle)
+    q = p / (z / mean + np.exp(high))
+    return best - float(q @ z / q.sum())
+
+
 def inner_value(sample: Sample, i: int, v: np.ndarray) -> float:
     """Return max{pᵀv : p in set i}."""
     if sample.work.m.kind == PLAIN:
         return float(sample.low[i] @ v)
     if sample.work.m.kind == BALL:
         return max_over_ball(v, sample.low[i], float(sample.high[i, 0]))
+    if sample.work.m.kind == KL:
+        return max_over_kl(v, sample.low[i], float(sample.high[i, 0]))
     return max_over_box(v, sample.low[i], sample.high[i])
 
 

@@ -137,8 +137,8 @@ def test_prints() -> None:
         "reward intervals: mean width 0.3 in [0, 1]",
         "L1 radius: mean 0.2",
     ]
-    assert repr(small_box()) == "<BoundedMDP: 3 states, 4 actions, 4 pairs, box>"
-    assert repr(small_ball()) == "<BoundedMDP: 2 states, 2 actions, 3 pairs, ball>"
+    assert repr(small_box()) == "<BoundedMDP: 3 states, 4 actions, 4 pairs, boxes>"
+    assert repr(small_ball()) == "<BoundedMDP: 2 states, 2 actions, 3 pairs, L1 balls>"
     nothing = BoundedMDP.from_pairs([0], [0], [0, 0], [], [], [], [1.0], [0], [1])
     assert "mean width 0, unlisted successors up to 1" in str(nothing)
 

@@ -14,6 +14,7 @@ BOUNDS = {
     "kt": "kt:KT",
     "ucrl2b": "ucrl2b:UCRL2B",
     "ucrl3": "ucrl3:UCRL3",
+    "kl": "kl:KLBall",
 }
 """The module in this folder, and the class: a frozen dataclass whose fields are the options it takes."""
 

@@ -1,6 +1,6 @@
 """What an estimate is: from what a learner has seen to the models it plans on.
 
-An estimate is a frozen object. Its compiled ``fill`` writes, once per plan, what it says of every pair: boxes, L1 balls, or one plain model
+An estimate is a frozen object. Its compiled ``fill`` writes, once per plan, what it says of every pair: boxes, balls, or one plain model
 (:class:`spanrl.kernels.plan_workspace.Sets` states the contract). :class:`Estimate` lists what else it tells, with the usual answers.
 
 A file of one's own::
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from spanrl.confidence.intersection import Held, intersect
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed, Signature, check
-from spanrl.kernels.layout import BALL, BOX, PLAIN
+from spanrl.kernels.layout import BALL, BOX, KL, PLAIN
 from spanrl.kernels.plan_workspace import Sets
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Counts, Seen
@@ -80,7 +80,7 @@ class Estimate:
     """The base of estimates: what their class says besides ``fill``.
 
     Attributes:
-        geometry: BOX, BALL or PLAIN.
+        geometry: BOX, BALL, KL or PLAIN.
         n_kept: how many numbers it keeps per pair and per listed successor. They are a cache, zeros again where ``known.changed`` lists
             all pairs, so they must follow from the counts.
         owns_rows: whether ``fill`` also writes the rows, ``sets.succ_ptr`` and ``sets.succ``; otherwise these are those of the counts.
@@ -138,7 +138,9 @@ class Estimate:
         if held is not None:
             copy = Held(*(part.copy() for part in held))
             intersect(np.arange(info.n_pairs), int(info.n_states), copy, sets)
-        return (_balls if self.geometry == BALL else _boxes)(sets, info)
+        if self.geometry == BOX:
+            return _boxes(sets, info)
+        return _l1_balls(sets, info) if self.geometry == BALL else _kl_balls(sets, info)
 
 
 def new_numbers(
@@ -160,9 +162,9 @@ def new_numbers(
 
 def new_sets(rows: Seen, n_states: int, n_pairs: int, columns: NDArray[np.float64], *, closes: bool) -> Sets:
     """Allocate sets over the rows of ``rows``; ``columns`` begin with what they say of listed successors."""
-    half, rest, r_low, r_high = (np.zeros(n_pairs) for _ in range(4))
+    size, rest, r_low, r_high = (np.zeros(n_pairs) for _ in range(4))
     flagged, closed = (np.zeros(n if closes else 0, dtype=np.bool_) for n in (n_pairs, n_states))
-    return Sets(rows.succ_ptr, rows.succ, columns[0], columns[1], half, rest, r_low, r_high, flagged, closed)
+    return Sets(rows.succ_ptr, rows.succ, columns[0], columns[1], size, rest, r_low, r_high, flagged, closed)
 
 
 @check
@@ -182,12 +184,13 @@ def check_sets(geometry: int, n_states: int, sets: Sets) -> None:
     if geometry == PLAIN:
         assert (np.abs(total - 1) <= _ROUNDING).all(), "the distributions of a plain model must sum to 1"
         return
-    if geometry == BALL:
-        assert (sets.half >= 0).all(), "radii must be ≥ 0"
-        centred = sets.half < 1
+    if geometry in (BALL, KL):
+        assert (sets.size >= 0).all(), "radii must be ≥ 0"
+        centred = sets.size < (1 if geometry == BALL else np.inf)
         assert (np.abs(total[centred] - 1) <= _ROUNDING).all(), "the centres of balls must sum to 1"
+        assert geometry == BALL or (low > 0).all(), "the centres of KL balls must be > 0"
         return
-    assert geometry == BOX, "the geometry is BOX, BALL or PLAIN"
+    assert geometry == BOX, "the geometry is BOX, BALL, KL or PLAIN"
     assert (sets.room[:n] >= 0).all(), "rooms must be ≥ 0"
     assert (high <= 1 + _ROUNDING).all(), "upper ends must be ≤ 1"
     assert ((sets.rest >= 0) & (sets.rest <= 1)).all(), "the upper end of unlisted states must lie in [0, 1]"
@@ -228,17 +231,26 @@ def _boxes(sets: Sets, info: ProblemInfo) -> BoundedMDP:
     return BoundedMDP.from_pairs(*table, *ends, r_min=info.r_min, r_max=info.r_max, n_actions=info.n_actions)
 
 
-def _balls(sets: Sets, info: ProblemInfo) -> BoundedMDP:
-    """Return balls as a model. A pair without a centre has one, of no meaning, at state 0, and radius 2."""
+def _l1_balls(sets: Sets, info: ProblemInfo) -> BoundedMDP:
+    radius = np.minimum(2 * sets.size, 2.0)
+    ends = sets.r_low, sets.r_high
+    return BoundedMDP.l1_ball(_centres(sets, info), radius, *ends, r_min=info.r_min, r_max=info.r_max)
+
+
+def _kl_balls(sets: Sets, info: ProblemInfo) -> BoundedMDP:
+    ends = sets.r_low, sets.r_high
+    return BoundedMDP.kl_ball(_centres(sets, info), sets.size, *ends, r_min=info.r_min, r_max=info.r_max)
+
+
+def _centres(sets: Sets, info: ProblemInfo) -> MDP:
+    """Return the centres of balls as a model. A pair without one, whose ball holds everything, has one of no meaning, at state 0."""
     ptr = sets.succ_ptr
     bare = np.diff(ptr) == 0
     at = ptr[:-1][bare]
     succ, low = np.insert(sets.succ[: ptr[-1]], at, 0), np.insert(sets.low[: ptr[-1]], at, 1.0)
     shifted = ptr + np.concatenate(([0], np.cumsum(bare)))
     nothing = np.zeros(info.n_pairs)
-    centre = MDP.from_pairs(info.pair_state, info.action, shifted, succ, low, nothing, n_actions=info.n_actions)
-    radius = np.minimum(2 * sets.half, 2.0)
-    return BoundedMDP.l1_ball(centre, radius, sets.r_low, sets.r_high, r_min=info.r_min, r_max=info.r_max)
+    return MDP.from_pairs(info.pair_state, info.action, shifted, succ, low, nothing, n_actions=info.n_actions)
 
 
 def read_only(array: Any) -> Any:

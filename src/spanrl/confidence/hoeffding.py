@@ -37,11 +37,11 @@ def fill_hoeffding(known, settings, kept, sets):
     r_log, p_log = np.log(2.0 * S * A * t / delta), np.log(2.0 * A * t / delta)
     for i in range(n.size):
         if n[i] == 0:
-            sets.half[i], sets.r_low[i], sets.r_high[i] = 1.0, r_min, r_max
+            sets.size[i], sets.r_low[i], sets.r_high[i] = 1.0, r_min, r_max
             continue
         radius = hoeffding(n[i], r_log, r_max - r_min)
         sets.r_low[i], sets.r_high[i] = max(r_min, r_mean[i] - radius), min(r_max, r_mean[i] + radius)
-        sets.half[i] = weissman(n[i], known.n_states, p_log) / 2.0
+        sets.size[i] = weissman(n[i], known.n_states, p_log) / 2.0
     for i in known.changed:
         for j in range(seen.succ_ptr[i], seen.succ_ptr[i + 1]):
             sets.low[j] = seen.times[j] / n[i]

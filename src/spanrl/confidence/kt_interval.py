@@ -60,11 +60,17 @@ def kt_interval(k, n, log_level):
 def kt_excess(k, n):
     """Return ln[q̂ᵏ (1−q̂)ⁿ⁻ᵏ / (B(k+½, n−k+½)/B(½, ½))] with q̂ = k/n, for 0 ≤ k ≤ n and n > 0: about ½ ln(πn/2), never below 0."""
     # ln Γ(n+1) has its s at n + ½; n ln(n+½) − n ln n − ½ is what its n ln n leaves.
-    return 0.5 * log(0.5 * pi * (n + 0.5)) + (n * log1p(0.5 / n) - 0.5) + _s(n + 0.5) - _s(k) - _s(n - k)
+    return (
+        0.5 * log(0.5 * pi * (n + 0.5))
+        + (n * log1p(0.5 / n) - 0.5)
+        + log_gamma_rest(n + 0.5)
+        - log_gamma_rest(k)
+        - log_gamma_rest(n - k)
+    )
 
 
 @kernel
-def _s(x):
+def log_gamma_rest(x):
     """Return ln Γ(x+½) − (x ln x − x + ½ ln 2π) for x ≥ 0: between −½ ln 2 and 0.
 
     From 8 on by the series Σⱼ B₂ⱼ(½)/(2j(2j−1) x²ʲ⁻¹), whose ninth term is below 1e-16 there; below 8 by eight steps of

@@ -1,4 +1,4 @@
-"""One application of the Bellman operator, for plain models, boxes and L1 balls.
+"""One application of the Bellman operator, for plain models, boxes, L1 balls and KL balls.
 
 With ``sign`` = +1 the inner problem is max_p pᵀv, with −1 it is min_p pᵀv = −max_p pᵀ(−v); the maximum over actions stays a
 maximum. A box costs O(listed successors) per pair, not O(S): all states that are not listed share one interval [0, rest], and
@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from spanrl.kernels.jit import kernel, part
-from spanrl.kernels.layout import BOX, FREE, PLAIN
+from spanrl.kernels.kl import kl_values
+from spanrl.kernels.layout import BOX, FREE, KL, PLAIN
 from spanrl.kernels.order import rank_states, sort_row
 
 
@@ -178,6 +179,8 @@ def some_values(m, reward, sign, ws, pairs, q):
     """Set q to the value of ``pairs``, and leave the others. The workspace must be ranked."""
     if m.kind == BOX:
         box_values(m, reward, sign, ws, pairs, q)
+    elif m.kind == KL:
+        kl_values(m, reward, sign, ws, pairs, q)
     else:
         ball_values(m, reward, sign, ws, pairs, q)
 

@@ -8,7 +8,8 @@ from spanrl.kernels.backups import ball_values, pick, sorted_box_values
 from spanrl.kernels.extended import has_less_room, plain_sweep, walk_with_flags
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.jit import kernel
-from spanrl.kernels.layout import BALL, BOX
+from spanrl.kernels.kl import kl_values
+from spanrl.kernels.layout import BALL, BOX, KL
 from spanrl.kernels.order import rank_open, rank_states
 
 _TIE = 1e-10
@@ -71,6 +72,9 @@ def _least_values(m, sets, ws_high, ranked, rows, least, ws, ranked_least, v, cu
     elif m.kind == BALL:
         rank_states(-1.0, v, ws)
         ball_values(m, least, -1.0, ws, cut, ws.q)
+    elif m.kind == KL:
+        rank_states(-1.0, v, ws)
+        kl_values(m, least, -1.0, ws, cut, ws.q)
     else:
         plain_sweep(m.succ_ptr, m.succ, m.low, least, cut, v, ws.q)
 

@@ -1,9 +1,9 @@
 """The planner of the learners: T_c v = Γ_c Lv on a set model, from one warm start to the next.
 
 A sweep over actions gives Lv, and so the gain bracket: it alone can end the iteration. Between two of these the actions chosen by the
-first are frozen (modified policy iteration): in boxes with nature's answer to them (:mod:`spanrl.kernels.frozen_policy`), in balls nature
-keeps choosing anew, and in plain models it has no choice. What is assumed of a set stands in
-:class:`spanrl.kernels.plan_workspace.Sets`.
+first are frozen (modified policy iteration): in boxes and KL balls with nature's answer to them
+(:mod:`spanrl.kernels.frozen_policy`), in L1 balls nature keeps choosing anew, and in plain models it has no choice. What is assumed of a
+set stands in :class:`spanrl.kernels.plan_workspace.Sets`.
 
 Loops are written without branches where the data would decide them: a wrong guess of the processor costs more than a pair.
 """
@@ -18,7 +18,8 @@ from spanrl.kernels.extremes import extremes
 from spanrl.kernels.frozen_policy import freeze, sweep_frozen
 from spanrl.kernels.iterate import ROUNDING, bracket, clip, relax
 from spanrl.kernels.jit import kernel, part
-from spanrl.kernels.layout import BALL, BOX, PLAIN, Workspace
+from spanrl.kernels.kl import KL_ROUNDING, kl_values
+from spanrl.kernels.layout import BALL, BOX, KL, PLAIN, Workspace
 from spanrl.kernels.order import rank_open, rank_states
 from spanrl.kernels.plan_workspace import CHANGES, GONE, LIVE, N_SWEEPS, NEXT_LOOK, ROUNDS, STEP, WIDTH, WIDTH_BEFORE
 
@@ -220,6 +221,8 @@ def _sweep(m, flagged, exact, reward, ws, ranked, rows, v, progress, u, best):
             walk_with_flags(m, flagged, reward, 1.0, ws, ranked, ws.todo[:n], ws.q)
     elif m.kind == BALL:
         ball_values(m, reward, 1.0, ws, pairs, ws.q)
+    elif m.kind == KL:
+        kl_values(m, reward, 1.0, ws, pairs, ws.q)
     else:
         plain_sweep(m.succ_ptr, m.succ, m.low, reward, pairs, v, ws.q)
     if n_live < ws.pairs.size:
@@ -361,7 +364,7 @@ def improve(work, goal, tol):
         work.clock[SORTING] += now(work.moment) - begun
         _sweep(m, flagged, work.exact, reward, ws, ranked, rows, v, progress, u, best)
         clip(u, c)
-        lo, hi = bracket(v, u, ROUNDING)
+        lo, hi = bracket(v, u, KL_ROUNDING if m.kind == KL else ROUNDING)
         progress[N_SWEEPS] += 1.0
         progress[ROUNDS] += 1.0
         progress[WIDTH] = hi - lo

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from spanrl.kernels.jit import allocating, kernel
-from spanrl.kernels.layout import BALL, BOX, FREE
+from spanrl.kernels.kl import kl_row
+from spanrl.kernels.layout import BALL, BOX, FREE, KL
 from spanrl.kernels.order import sort_row
 
 _DUST = 1e-14
@@ -119,12 +120,27 @@ def _ball_row(m, ws, i, idx, p):
 
 
 @kernel
+def _kl_ball_row(m, ws, i, idx, p):
+    """Write the maximising distribution over the KL ball of pair i; return its number of entries."""
+    first, n, best = m.succ_ptr[i], m.succ_ptr[i + 1] - m.succ_ptr[i], ws.order[0]
+    moved = kl_row(m, ws, i, p, 0)
+    for j in range(n):
+        idx[j] = m.succ[first + j]
+        if idx[j] == best:
+            p[j] += moved
+            moved = 0.0
+    return _put(idx, p, n, best, moved, 0.0)
+
+
+@kernel
 def row(m, ws, i, idx, p):
     """Write the distribution that attains the inner value of pair i; return its number of entries."""
     if m.kind == BOX:
         return _box_row(m, ws, i, idx, p)
     if m.kind == BALL:
         return _ball_row(m, ws, i, idx, p)
+    if m.kind == KL:
+        return _kl_ball_row(m, ws, i, idx, p)
     n = 0
     for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
         n = _put(idx, p, n, m.succ[j], m.low[j], 0.0)

@@ -5,7 +5,8 @@ Nature's distribution in a row is ::
     Σ_j coef_j·[s_j] + rest·Σ_{k < stop} [order_k] + part·[order_at]
 
 over its listed successors s_j, and the states in the order that they had when it was frozen: unlisted states above ``stop`` have all that
-they may have, one more has a part, and listed states above ``stop`` have ``rest`` taken off their coefficient again.
+they may have, one more has a part, and listed states above ``stop`` have ``rest`` taken off their coefficient again. In a KL ball nothing
+is shared: the best state, listed or not, has a part besides its coefficient.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.jit import allocating, kernel
-from spanrl.kernels.layout import PLAIN
+from spanrl.kernels.kl import kl_row
+from spanrl.kernels.layout import BOX, KL
 
 
 class FrozenPolicy(NamedTuple):
@@ -82,16 +84,16 @@ def _assign_places(pair_ptr, succ_ptr, frozen):
 
 @kernel
 def freeze(m, flagged, reward, ws, ranked, rows, pairs, frozen, afresh, owned):
-    """Freeze ``pairs`` [S] of a plain or box model as nature answers at the values that the states are ranked by; return how many changed.
+    """Freeze ``pairs`` [S], not of L1 balls, as nature answers at the values that the states are ranked by; return how many changed.
 
-    Rows that were walked (:func:`spanrl.kernels.extended.keep_due`) must stand in order in the workspace. Other rows do not depend on the
-    values: where the pair is the same, it stays as it is, unless all is to be done ``afresh``. Rows that are ``owned`` by an estimate may
-    have other lengths in every plan; those of counts only grow.
+    Rows that were walked (:func:`spanrl.kernels.extended.keep_due`) must stand in order in the workspace. Other rows of boxes do not depend
+    on the values: where the pair is the same, it stays as it is, unless all is to be done ``afresh``. Rows that are ``owned`` by an
+    estimate may have other lengths in every plan; those of counts only grow.
     """
     succ_ptr, listed, lows, rests = m.succ_ptr, m.succ, m.low, m.rest
     state, pair, ptr, succ, coef = frozen.state, frozen.pair, frozen.ptr, frozen.succ, frozen.coef
     rewards, rest, part, stop, at = frozen.reward, frozen.rest, frozen.part, frozen.stop, frozen.at
-    one, changed, plain = np.uint64(1), 0, m.kind == PLAIN
+    one, changed, is_box, is_kl = np.uint64(1), 0, m.kind == BOX, m.kind == KL
     if afresh:
         if owned or frozen.listed[0] != succ_ptr[-1]:
             _assign_places(m.pair_ptr, succ_ptr, frozen)
@@ -101,8 +103,8 @@ def freeze(m, flagged, reward, ws, ranked, rows, pairs, frozen, afresh, owned):
         i = np.uint64(pairs[state[e]])
         before = pair[e]
         changed += np.int64(i) != (before if before >= 0 else -2 - before)
-        walked = False
-        if not plain:
+        walked = is_kl
+        if is_box:
             peak, last = rows.peak[i], ranked.keys[rows.stop[i]]
             walked = peak > last or (peak == last and rows.narrow[i] == 1)
         if np.int64(i) == before and not walked:
@@ -117,8 +119,10 @@ def freeze(m, flagged, reward, ws, ranked, rows, pairs, frozen, afresh, owned):
             succ[n], coef[n] = 0, 0.0
             n += one
         pair[e], rewards[e] = np.int64(i), reward[i]
-        if plain:
+        if not is_box:
             rest[e], stop[e], at[e], part[e] = 0.0, 0, 0, 0.0
+            if is_kl:
+                pair[e], part[e] = -2 - np.int64(i), kl_row(m, ws, i, coef, ptr[e])
             continue
         k = rows.stop[i]
         rest[e], stop[e], at[e], part[e] = rests[i], k, k, rows.part[i]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-PLAIN, BOX, BALL = 0, 1, 2
+PLAIN, BOX, BALL, KL = 0, 1, 2, 3
 
 FREE = 2.0
 """Value of ``slack`` that marks a box which allows every distribution."""
@@ -18,6 +18,7 @@ class Arrays(NamedTuple):
     plain: ``low`` holds p; room, slack and rest are empty.
     box:   ``low`` the lower ends, ``room`` = high − low, ``slack`` = 1 − Σ low (or FREE), ``rest`` the upper end of each state not listed.
     ball:  ``low`` the centre, ``slack`` = radius / 2; room and rest are empty.
+    KL:    ``low`` the centre, positive, ``slack`` the radius in KL(centre, ·); room and rest are empty.
     """
 
     kind: int

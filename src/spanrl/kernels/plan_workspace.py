@@ -19,7 +19,8 @@ class Sets(NamedTuple):
     Boxes: listed successors have low ≤ p ≤ low + room and all others 0 ≤ p ≤ rest, where 0 ≤ low ≤ low + room ≤ 1, 0 ≤ rest ≤ 1 and
     Σ low ≤ 1 ≤ Σ (low + room) + rest·(number of the others). A row that is ``flagged`` cannot reach any of the ``closed`` states, of
     which it must list none. A pair never seen has rest 1: it may be anything.
-    Balls: ``low`` is the centre, a distribution, and ``half`` half of the radius; 1 or more allows everything.
+    L1 balls: ``low`` is the centre, a distribution, and ``size`` half of the radius; 1 or more allows everything.
+    KL balls: ``low`` is the centre, a distribution without zeros, and ``size`` the radius; ∞ allows everything.
     Plain models: ``low`` is the distribution.
     Rewards lie in [r_low, r_high], within [r_min, r_max]; plain models may exceed it, and have both ends equal.
     """
@@ -28,7 +29,7 @@ class Sets(NamedTuple):
     succ: Any  # uint32 [n]
     low: Any  # float64 [n]
     room: Any  # float64 [n]
-    half: Any  # float64 [n_pairs]
+    size: Any  # float64 [n_pairs]  of balls
     rest: Any  # float64 [n_pairs]
     r_low: Any  # float64 [n_pairs]
     r_high: Any  # float64 [n_pairs]

@@ -4,7 +4,8 @@ For every pair the reward lies in an interval [r_low, r_high], and the transitio
 
 * a **box**: p(s') ∈ [p_low(s'), p_high(s')] for the listed successors and p(s') ∈ [0, rest_high] for each state that is not
   listed, so that successors never seen cost no memory;
-* an **L1 ball**: ‖p − centre‖₁ ≤ radius.
+* an **L1 ball**: ‖p − centre‖₁ ≤ radius;
+* a **KL ball**: KL(centre, p) = Σ centre·ln(centre/p) ≤ radius.
 
 This is the set M of plausible MDPs in the paper (Sec. 3.1); choosing r and p inside it is part of the action of the
 extended MDP. :meth:`BoundedMDP.augment` and :meth:`BoundedMDP.perturb` are the two halves of its Def. 3 (M‡).
@@ -30,7 +31,7 @@ from spanrl.models.pairs import PairTable
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BoundedMDP(PairTable):
-    """An MDP known up to a box or an L1 ball per pair. Make one with :meth:`from_dense`, :meth:`from_pairs` or :meth:`l1_ball`.
+    """An MDP known up to a set per pair. Make one with :meth:`from_dense`, :meth:`from_pairs`, :meth:`l1_ball` or :meth:`kl_ball`.
 
     In a box model ``radius`` is empty. In a ball model ``p_low`` and ``p_high`` both hold the centre and ``rest_high`` is empty.
 
@@ -39,6 +40,7 @@ class BoundedMDP(PairTable):
         rest_high: the upper end that all other successors of a pair share [n_pairs].
         radius: of the ball of each pair [n_pairs].
         r_low, r_high: the ends of the interval of each reward [n_pairs].
+        is_kl: whether balls are KL balls.
 
     >>> low, high = [[[0.0, 0.2]]] * 2, [[[0.9, 1.0]]] * 2
     >>> bounded = BoundedMDP.from_dense(low, high, r_low=[[0.0], [0.5]], r_high=[[0.1], [0.6]])
@@ -75,6 +77,7 @@ class BoundedMDP(PairTable):
     r_min: float
     r_max: float
     n_actions: int
+    is_kl: bool = False
 
     @classmethod
     def from_pairs(
@@ -193,6 +196,45 @@ class BoundedMDP(PairTable):
             available: [S, A], which actions exist.
             r_min, r_max: range of the rewards.
         """
+        return cls._ball(P, radius, r_low, r_high, available, r_min, r_max, is_kl=False)
+
+    @classmethod
+    def kl_ball(
+        cls,
+        P: ArrayLike | MDP,
+        radius: ArrayLike,
+        r_low: ArrayLike,
+        r_high: ArrayLike,
+        *,
+        available: ArrayLike | None = None,
+        r_min: float = 0.0,
+        r_max: float = 1.0,
+    ) -> BoundedMDP:
+        """Build a model with KL(P, p) = Σ P(s') ln(P(s')/p(s')) ≤ radius per pair: what P excludes costs p only the mass it takes.
+
+        Args:
+            P: the centres, [S, A, S], or an ``MDP`` (sparse; its pairs are used and ``available`` must be left out).
+            radius: one number, or [S, A] (with an ``MDP`` also [n_pairs]); ≥ 0, ∞ allows everything.
+            r_low, r_high: one number, or [S, A] (with an ``MDP`` also [n_pairs]).
+            available: [S, A], which actions exist.
+            r_min, r_max: range of the rewards.
+
+        Raises:
+            ModelError: a centre is no distribution, a radius is negative, or an interval of rewards is empty or outside the range.
+
+        >>> import spanrl
+        >>> ball = BoundedMDP.kl_ball([[[0.5, 0.5]], [[0.0, 1.0]]], 0.1, r_low=0.0, r_high=[[0.0], [1.0]])
+        >>> round(float(spanrl.bellman(ball, [0.0, 1.0])[0]), 6)  # max q₁ with −½ ln(4 q₁(1 − q₁)) ≤ 0.1
+        0.712878
+        """
+        return cls._ball(P, radius, r_low, r_high, available, r_min, r_max, is_kl=True)
+
+    @classmethod
+    def _ball(
+        cls, P: ArrayLike | MDP, radius: ArrayLike, r_low: ArrayLike, r_high: ArrayLike, available: ArrayLike | None,
+        r_min: float, r_max: float, *, is_kl: bool,
+    ) -> BoundedMDP:  # fmt: skip
+        """Build a model with balls around P."""
         who = "BoundedMDP"
         if isinstance(P, MDP):
             centre = P
@@ -219,30 +261,37 @@ class BoundedMDP(PairTable):
             per_pair(name, value) for name, value in (("radius", radius), ("r_low", r_low), ("r_high", r_high))
         )
         table = (centre.pair_ptr, actions, centre.succ_ptr, centre.succ, centre.prob, centre.prob)
-        return cls(*table, np.empty(0), radii, lows, highs, r_min, r_max, centre.n_actions)
+        return cls(*table, np.empty(0), radii, lows, highs, r_min, r_max, centre.n_actions, is_kl)
 
     def check(self) -> None:
         """Check the ends of all intervals, and the radii and centres of balls."""
-        who, is_ball = "BoundedMDP", self.is_ball
+        who, is_ball = "BoundedMDP", self.radius.size > 0
         sizes = (
             self.p_low.size == self.p_high.size == self.succ.size,
             self.r_low.size == self.r_high.size == self.n_pairs,
         )
         if not all(sizes) or (self.radius if is_ball else self.rest_high).size != self.n_pairs:
-            raise ModelError(f"{who}: the arrays do not fit together. Use from_pairs, from_dense or l1_ball.")
+            raise ModelError(f"{who}: the arrays do not fit together. Use from_pairs, from_dense, l1_ball or kl_ball.")
         checks.reward_range(who, self.r_min, self.r_max)
         box_checks.reward_intervals(who, self.r_low, self.r_high, self.r_min, self.r_max, self.n_pairs, self.where)
-        wrong = ~(np.isfinite(self.radius) & (self.radius >= 0))
-        where, remedy = (lambda i: f"radius{self.where(i)}"), "A radius of 2 already allows everything."
-        checks.reject(who, wrong, where, "must be a finite number ≥ 0", self.radius, remedy)
+        wrong = ~((np.isfinite(self.radius) | self.is_kl) & (self.radius >= 0))
+        rule, everything = ("a number ≥ 0", "∞") if self.is_kl else ("a finite number ≥ 0", "2 already")
+        where, remedy = (lambda i: f"radius{self.where(i)}"), f"A radius of {everything} allows everything."
+        checks.reject(who, wrong, where, f"must be {rule}", self.radius, remedy)
+        if self.is_kl and not (is_ball and (self.p_low > 0).all()):
+            raise ModelError(f"{who}: KL balls have a radius, and centres that list no zeros. Use kl_ball.")
         rest = np.zeros(self.n_pairs) if is_ball else self.rest_high
         box_checks.box(who, self.succ_ptr, self.succ, self.p_low, self.p_high, rest, self.where)
         box_checks.with_mass(who, self.succ_ptr, self.p_low, self.p_high, rest, self.n_states, self.where)
 
     @property
     def is_ball(self) -> bool:
-        """Whether the transition sets are L1 balls (otherwise boxes)."""
-        return self.radius.size > 0
+        """Whether the transition sets are L1 balls (otherwise boxes or KL balls)."""
+        return self.radius.size > 0 and not self.is_kl
+
+    @property
+    def _kind(self) -> str:
+        return "KL balls" if self.is_kl else "L1 balls" if self.is_ball else "boxes"
 
     def contains(self, mdp: MDP, *, tol: float = 1e-12) -> bool:
         """Tell whether ``mdp`` has the same pairs and lies in the set, up to rounding (``tol``)."""
@@ -265,6 +314,10 @@ class BoundedMDP(PairTable):
             distance = np.bincount(mine_pair, np.abs(prob - self.p_low), self.n_pairs)
             distance += np.bincount(theirs_pair[~listed], mdp.prob[~listed], self.n_pairs)
             return bool((distance <= self.radius + tol).all())
+        if self.is_kl:
+            with np.errstate(divide="ignore"):
+                terms = self.p_low * np.log(self.p_low / prob)
+            return bool((np.bincount(mine // self.n_states, terms, self.n_pairs) <= self.radius + tol).all())
         inside = ((prob >= self.p_low - tol) & (prob <= self.p_high + tol)).all()
         return bool(inside and (mdp.prob[~listed] <= self.rest_high[theirs_pair[~listed]] + tol).all())
 
@@ -283,8 +336,10 @@ class BoundedMDP(PairTable):
         with factor ≤ 1 − η. Boxes only.
         """
         who = "BoundedMDP.perturb"
-        if self.is_ball:
-            raise ModelError(f"{who}: works on boxes; this model has L1 balls. Build the set from intervals instead.")
+        if self.radius.size:
+            raise ModelError(
+                f"{who}: works on boxes; this model has {self._kind}. Build the set from intervals instead."
+            )
         if not (isinstance(eta, Real) and 0 < eta <= 1):
             raise ModelError(f"{who}: eta must lie in (0, 1]; got {eta!r}.")
         if not (isinstance(state, Integral) and 0 <= state < self.n_states):
@@ -314,6 +369,8 @@ class BoundedMDP(PairTable):
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model to ``path`` (.npz, versioned, no pickle) in one step; a file that is there stays unless ``overwrite`` is true."""
         arrays = {name: getattr(self, name) for name in self.ARRAYS}
+        if self.is_kl:
+            arrays["is_kl"] = np.array(1)
         files.write(
             Path(path),
             "bounded",
@@ -324,7 +381,7 @@ class BoundedMDP(PairTable):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BoundedMDP:
         """Read a model that :meth:`save` wrote; everything is validated again."""
-        data = files.read(Path(path), "bounded", cls.LENGTHS)
+        data = files.read(Path(path), "bounded", cls.LENGTHS, ("is_kl",))
         return files.rebuild(Path(path), lambda: cls._from_file(data))
 
     @classmethod
@@ -342,7 +399,8 @@ class BoundedMDP(PairTable):
                 np.zeros(state.size),
                 n_actions=n_actions,
             )
-            return cls.l1_ball(centre, data["radius"], data["r_low"], data["r_high"], r_min=r_min, r_max=r_max)
+            ball = cls.kl_ball if "is_kl" in data and files.whole(data["is_kl"]) else cls.l1_ball
+            return ball(centre, data["radius"], data["r_low"], data["r_high"], r_min=r_min, r_max=r_max)
         return cls.from_pairs(
             state,
             data["action"],
@@ -360,14 +418,13 @@ class BoundedMDP(PairTable):
 
     def __str__(self) -> str:
         """Summarise in three lines."""
-        kind = "L1 balls" if self.is_ball else "boxes"
         return "\n".join(
             (
-                f"BoundedMDP ({kind}): {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, "
+                f"BoundedMDP ({self._kind}): {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, "
                 f"{self.succ.size} listed transitions",
                 f"reward intervals: mean width {np.mean(self.r_high - self.r_low):.4g} in [{self.r_min:g}, {self.r_max:g}]",
-                f"L1 radius: mean {self.radius.mean():.4g}"
-                if self.is_ball
+                f"{self._kind[:2]} radius: mean {self.radius.mean():.4g}"
+                if self.radius.size
                 else f"transition intervals: mean width {np.mean(self.p_high - self.p_low) if self.succ.size else 0.0:.4g}, "
                 f"unlisted successors up to {self.rest_high.max():.4g}",
             )
@@ -375,4 +432,4 @@ class BoundedMDP(PairTable):
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
-        return f"<BoundedMDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {'ball' if self.is_ball else 'box'}>"
+        return f"<BoundedMDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {self._kind}>"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.kernels.layout import BALL, BOX, FREE
+from spanrl.kernels.layout import BOX, FREE, PLAIN
 from spanrl.planning.problem import NOISE, Problem, Vector
 
 Edges = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -98,7 +98,7 @@ def _possible(problem: Problem, pairs: NDArray[np.int64]) -> Edges:
         if barred.size * S <= _MOST_EDGES:  # rows that exclude some states are written out
             wide[barred] = False
             extra = [_all_but(m.succ[m.succ_ptr[i] : m.succ_ptr[i + 1]], pair_state[i], S) for i in barred]
-    elif m.kind == BALL:
+    elif m.kind != PLAIN:
         wide = asked & (m.slack > _DUST)
     row, col = pair_state[pair[keep]], m.succ[keep].astype(np.int64)
     reach_all = np.unique(pair_state[wide])

@@ -13,7 +13,8 @@ from spanrl.errors import OptionError
 from spanrl.kernels.backups import backup, pair_values
 from spanrl.kernels.extract import best_pairs, best_values, rows
 from spanrl.kernels.iterate import ROUNDING
-from spanrl.kernels.layout import BALL, BOX, FREE, PLAIN, Arrays, new_workspace, workspace
+from spanrl.kernels.kl import KL_ROUNDING
+from spanrl.kernels.layout import BALL, BOX, FREE, KL, PLAIN, Arrays, new_workspace, workspace
 from spanrl.kernels.order import rank_states
 from spanrl.models import checks
 from spanrl.models.bounded import BoundedMDP
@@ -70,7 +71,8 @@ class Problem:
     @cached_property
     def rounding(self) -> float:
         """What rounding may take from a value, in units of the largest one: a sum of n products is off by n units at the most."""
-        return max(ROUNDING, (int(np.diff(self.arrays.succ_ptr).max(initial=0)) + 3) * _UNIT)
+        least = KL_ROUNDING if self.arrays.kind == KL else ROUNDING
+        return max(least, (int(np.diff(self.arrays.succ_ptr).max(initial=0)) + 3) * _UNIT)
 
     def backup(self, v: Vector) -> Vector:
         """Return Lv."""
@@ -142,19 +144,19 @@ def prepare(model: Model, sense: str = "optimistic", who: str = "solve") -> Prob
     if isinstance(model, MDP):
         arrays = Arrays(PLAIN, model.pair_ptr, model.succ_ptr, model.succ, model.prob, _EMPTY, _EMPTY, _EMPTY)
         return Problem(arrays, model.reward, 1.0, _NO_WORKSPACE)
-    arrays = _ball_arrays(model) if model.is_ball else _box_arrays(model)
+    arrays = _ball_arrays(model) if model.radius.size else _box_arrays(model)
     return Problem(arrays, model.r_high if sign > 0 else model.r_low, sign, workspace(arrays))
 
 
 def _ball_arrays(model: BoundedMDP) -> Arrays:
     return Arrays(
-        BALL,
+        KL if model.is_kl else BALL,
         model.pair_ptr,
         model.succ_ptr,
         model.succ,
         model.p_low,
         _EMPTY,
-        immutable(model.radius / 2, np.float64),
+        model.radius if model.is_kl else immutable(model.radius / 2, np.float64),
         _EMPTY,
     )
 
