@@ -35,7 +35,8 @@ class SCAL:
             η = 0 and v₀ = 0 both iterate alike until the span exceeds c, so it is this.)
         warm_start: start each planning at the last bias; False starts at 0 as the paper does.
         bounds: the confidence set, "bernstein" (the paper) or another of :data:`spanrl.confidence.bounds.BOUNDS`.
-        episodes: when episodes end, "doubling" (the paper) or another of :data:`spanrl.agents.episodes.EPISODE_RULES`.
+        episodes: when episodes end, "doubling" (the paper), another of :data:`spanrl.agents.episodes.EPISODE_RULES`, or "every-N" for
+            episodes of N steps.
 
     Raises:
         OptionError: an option is out of its range.
