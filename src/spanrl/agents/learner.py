@@ -37,6 +37,7 @@ from spanrl.kernels.plan_workspace import new_episode_policy
 from spanrl.kernels.sampling import Sampler
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Batch, Counts
+from spanrl.models.differences import BiasDifferences
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
 from spanrl.models.states import LARGEST, StateReader
@@ -72,6 +73,7 @@ class Rules:
         perturb: plan as in the theorem of SCAL; its estimate has ``radii_at``.
         best_of_both: run extended value iteration first, see :class:`spanrl.SCAL`.
         warm_start: start each plan at the last bias.
+        differences: constraints h(s) − h(s') ≤ d(s, s') on the bias, besides the span bound; the policy is greedy then, and nothing else.
     """
 
     estimate: Estimate
@@ -82,6 +84,20 @@ class Rules:
     perturb: bool = False
     best_of_both: bool = False
     warm_start: bool = True
+    differences: BiasDifferences | None = None
+
+    def __post_init__(self) -> None:
+        """Check what goes together."""
+        if self.differences is not None and (self.mixture or self.perturb or self.best_of_both):
+            raise OptionError(
+                "Rules: with differences the policy is greedy. Leave out mixture, perturb and best_of_both."
+            )
+
+    def bounds_within(self, info: ProblemInfo) -> NDArray[np.float64] | None:
+        """Return the differences of a problem, closed with the span bound [S, S]; None without any."""
+        if self.differences is None:
+            return None
+        return self.differences.within(self.span_bound, int(info.n_states))
 
 
 class Learner:
@@ -108,7 +124,7 @@ class Learner:
         self.began_in = 0
         self.plan: Plan | None = None
         self.on_episode: list[Callable[[Any], None]] = []
-        self._planner = Planner(info, rules.estimate, rules.episodes, rules.tolerance)
+        self._planner = Planner(info, rules.estimate, rules.episodes, rules.tolerance, rules.bounds_within(info))
         self._steps_left = 0
         self._seen: dict[tuple[int, float, int], int] = {}
         self._lists: _PolicyLists | None = None

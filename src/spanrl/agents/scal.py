@@ -12,8 +12,10 @@ from spanrl.seeding import generator
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import ArrayLike
 
     from spanrl.agents.learner import Learner, Rules
+    from spanrl.models.differences import BiasDifferences
     from spanrl.models.info import ProblemInfo
 
 _LONG = 10**4
@@ -37,6 +39,9 @@ class SCAL:
         bounds: the confidence set, "bernstein" (the paper) or another of :data:`spanrl.confidence.bounds.BOUNDS`.
         episodes: when episodes end, "doubling" (the paper), another of :data:`spanrl.agents.episodes.EPISODE_RULES`, or "every-N" for
             episodes of N steps.
+        differences: constraints h(s) − h(s') ≤ d(s, s') on the bias, a :class:`spanrl.BiasDifferences` or an array [S, S]: what is known of
+            h* besides its span. The projection on them takes the place of Γ_c, S² steps per sweep, and the policy must be "greedy".
+            No text form: such an agent is made in Python, and its id has a digest of them.
 
     Raises:
         OptionError: an option is out of its range.
@@ -59,6 +64,7 @@ class SCAL:
     warm_start: bool = True
     bounds: str = "bernstein"
     episodes: str = "doubling"
+    differences: BiasDifferences | None = None
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -74,7 +80,20 @@ class SCAL:
             require(False, "SCAL", "perturb and best_of_both exclude each other", True, "Leave one of them out.")
         if self.perturb and c == inf:
             require(False, "SCAL", "perturb needs a finite span_bound", c, "Leave perturb out.")
+        if self.differences is not None:
+            self._check_differences(self.differences)
         _ = self.rules
+
+    def _check_differences(self, given: BiasDifferences | ArrayLike) -> None:
+        """Close the differences, and refuse what they do not go with."""
+        from spanrl.models.differences import BiasDifferences
+
+        object.__setattr__(self, "differences", BiasDifferences.of(given))
+        remedy = "Give policy='greedy'."
+        require(self.policy == "greedy", "SCAL", "with differences the policy must be greedy", self.policy, remedy)
+        for name in ("perturb", "best_of_both"):
+            flag = getattr(self, name)
+            require(not flag, "SCAL", f"differences and {name} exclude each other", flag, "Leave one of them out.")
 
     @property
     def rules(self) -> Rules:
@@ -91,6 +110,7 @@ class SCAL:
             perturb=self.perturb,
             best_of_both=self.best_of_both,
             warm_start=self.warm_start,
+            differences=self.differences,
         )
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:

@@ -43,7 +43,8 @@ def free_mass(
         return None
     sets = estimate.sets(counts, t, info, state=state)
     if estimate.geometry == BALL:
-        return np.minimum(sets.half, 1.0)
+        half: NDArray[np.float64] = np.minimum(sets.half, 1.0)
+        return half
     ptr, n = sets.succ_ptr, int(sets.succ_ptr[-1])
     row = np.repeat(np.arange(info.n_pairs), np.diff(ptr))
     others = info.n_states - np.diff(ptr)
