@@ -37,10 +37,10 @@ from spanrl.kernels.plan_workspace import new_episode_policy
 from spanrl.kernels.sampling import Sampler
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Batch, Counts
-from spanrl.models.differences import BiasDifferences
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
 from spanrl.models.states import LARGEST, StateReader
+from spanrl.planning.differences import BiasDifferences
 from spanrl.seeding import get_state, is_compilable, set_state
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spanrl.agents.learner import Learner, Rules
-    from spanrl.models.differences import BiasDifferences
     from spanrl.models.info import ProblemInfo
+    from spanrl.planning.differences import BiasDifferences
 
 _LONG = 10**4
 
@@ -86,7 +86,7 @@ class SCAL:
 
     def _check_differences(self, given: BiasDifferences | ArrayLike) -> None:
         """Close the differences, and refuse what they do not go with."""
-        from spanrl.models.differences import BiasDifferences
+        from spanrl.planning.differences import BiasDifferences
 
         object.__setattr__(self, "differences", BiasDifferences.of(given))
         remedy = "Give policy='greedy'."

@@ -69,3 +69,24 @@ def project(u, c, differences):
     """Apply the projection in place: Proj_d where there are difference constraints, which then hold the span bound, otherwise Γ_c."""
     clip(u, c)
     keep_differences(u, differences)
+
+
+@kernel
+def close(d, tol, first, end):
+    """Do the pivots ``first:end`` of the closure of d [S, S] in place (Floyd–Warshall); return False where a cycle is negative.
+
+    A way round that is shorter by ``tol`` or less is rounding, and not taken.
+    """
+    S = d.shape[0]
+    for k in range(first, end):
+        via = d[k]
+        for i in range(S):
+            row, here = d[i], d[i, k]
+            if i != k and here < np.inf:
+                for j in range(S):
+                    way, now = here + via[j], row[j]
+                    row[j] = way if way < now - tol else now
+        for i in range(S):
+            if d[i, i] < 0.0:
+                return False
+    return True

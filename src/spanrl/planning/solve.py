@@ -32,10 +32,10 @@ from numpy.typing import ArrayLike
 from spanrl.errors import MultichainError, NotConvergedError, OptionError, SpanrlError
 from spanrl.models import checks
 from spanrl.models.bounded import BoundedMDP
-from spanrl.models.differences import BiasDifferences
 from spanrl.models.mdp import MDP
 from spanrl.models.solution import Solution, span
 from spanrl.planning.components import classify
+from spanrl.planning.differences import BiasDifferences
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.operators import clip_span, decide

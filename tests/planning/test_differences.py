@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import csgraph_from_dense, floyd_warshall
 
 from spanrl import BiasDifferences, clip_span
 from spanrl.errors import ModelError, OptionError
-from spanrl.models.differences import MOST_STATES
+from spanrl.planning.differences import MOST_STATES
 
 INF = np.inf
 
