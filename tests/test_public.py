@@ -14,6 +14,7 @@ import spanrl
 PUBLIC = [
     "__version__",
     "Analysis",
+    "BiasDifferences",
     "BoundedMDP",
     "Env",
     "Evaluation",

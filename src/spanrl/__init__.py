@@ -16,6 +16,7 @@ __version__ = "0.2.3"
 _HOME = {
     "MDP": "models.mdp",
     "BoundedMDP": "models.bounded",
+    "BiasDifferences": "planning.differences",
     "Policy": "models.policy",
     "Solution": "models.solution",
     "Evaluation": "models.solution",

@@ -14,6 +14,10 @@ from spanrl.options import Kind, typed
 _KINDS: dict[str, Kind] = {"bool": bool, "int": int, "float": float, "str": str, "float | str": (float, str)}
 
 
+_OBJECTS = ("BiasDifferences | None",)
+"""Types of parameters that no text can hold: they are given in Python alone, and None by default."""
+
+
 class Parameter(NamedTuple):
     """The declared type and default of a parameter; without a default it must be given."""
 
@@ -22,11 +26,13 @@ class Parameter(NamedTuple):
 
 
 def declared(name: str, factory: Callable[..., Any]) -> dict[str, Parameter]:
-    """Read parameters, types and defaults from the signature of ``factory``, in order of declaration."""
+    """Read parameters, types and defaults from the signature of ``factory``, in order of declaration; those of the text form alone."""
     out = {}
     for key, parameter in inspect.signature(factory).parameters.items():
         # annotations are strings where the factory's module postpones their evaluation
         annotation = getattr(parameter.annotation, "__name__", str(parameter.annotation))
+        if annotation in _OBJECTS:
+            continue
         required = parameter.default is parameter.empty
         kind = _KINDS.get(annotation) or (None if required else _KINDS.get(type(parameter.default).__name__))
         by_keyword = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)

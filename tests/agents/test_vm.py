@@ -176,9 +176,9 @@ class TestNames:
         assert agent_id("ucrl[episodes=doubling]") == "ucrl"
 
     def test_others_are_refused(self):
-        with pytest.raises(OptionError, match=r"UCRL: episodes must be doubling or vm; got 'weekly'"):
+        with pytest.raises(OptionError, match=r"UCRL: episodes must be doubling or vm or .*; got 'weekly'"):
             UCRL(episodes="weekly")
-        with pytest.raises(OptionError, match=r"SCAL: episodes must be doubling or vm; got 'fixed'"):
+        with pytest.raises(OptionError, match=r"SCAL: episodes must be doubling or vm or .*; got 'fixed'"):
             make_agent("scal[span_bound=1,episodes=fixed]")
 
     def test_contract(self):

@@ -23,12 +23,13 @@ from spanrl.kernels import extended as module
 from spanrl.kernels import iterate
 from spanrl.kernels.backups import plain_values, some_values
 from spanrl.kernels.extended import CONVERGED, RUNNING, TOO_WIDE, has_less_room, improve, keep_due
-from spanrl.kernels.iterate import bracket, clip
+from spanrl.kernels.iterate import bracket
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.kl import KL_ROUNDING
 from spanrl.kernels.layout import PLAIN, workspace
 from spanrl.kernels.order import rank_states
 from spanrl.kernels.plan_workspace import Goal
+from spanrl.kernels.projection import clip
 
 ROUNDING = 1e-12
 

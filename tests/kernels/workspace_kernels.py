@@ -13,7 +13,7 @@ from spanrl.kernels.plan_workspace import LIVE, PlanWorkspace
 
 
 def start_planning(work: PlanWorkspace, from_bias: bool) -> None:
-    extended.start_planning(work.progress, work.rows.lead, work.v, from_bias)
+    extended.start_planning(work.progress, work.rows.lead, work.v, work.differences, from_bias)
 
 
 def rank(work: PlanWorkspace, v: np.ndarray) -> None:
@@ -70,7 +70,7 @@ def freeze_pairs(work: PlanWorkspace, pairs: np.ndarray, afresh: bool) -> int:
 
 
 def frozen_sweep(work: PlanWorkspace, v: np.ndarray, u: np.ndarray, c: float, a: float) -> float:
-    width: float = sweep_frozen(work.frozen, work.ws.keys, work.ranked, v, u, c, a)
+    width: float = sweep_frozen(work.frozen, work.ws.keys, work.ranked, v, u, c, work.differences, a)
     return width
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from spanrl.kernels.frozen_policy import new_frozen_policy
 from spanrl.kernels.layout import BALL, BOX, KL, PLAIN, Arrays, new_workspace
 from spanrl.kernels.plan_workspace import PlanWorkspace, Sets, new_ranking, new_rows
+from spanrl.kernels.projection import new_differences
 
 
 class Sample(NamedTuple):
@@ -168,8 +169,8 @@ def _work(kind: int, pair_ptr: np.ndarray, sets: Sets, owned: bool, n_frozen: in
     work = PlanWorkspace(
         model, sets, owned, True, np.arange(k), np.array([k]), read_only(sets.r_high), sets.r_high,
         read_only(np.zeros(k)), one[0], other[0],
-        one[1], other[1], rows, new_frozen_policy(S, n_frozen or n), np.zeros(S), np.empty(S), np.empty(S, dtype=np.int64),
-        np.arange(k), np.zeros(9), np.zeros(5), np.zeros(2, dtype=np.int64),
+        one[1], other[1], rows, new_frozen_policy(S, n_frozen or n), new_differences(None), np.zeros(S), np.empty(S),
+        np.empty(S, dtype=np.int64), np.arange(k), np.zeros(9), np.zeros(5), np.zeros(2, dtype=np.int64),
     )  # fmt: skip
     for ws in (work.ws, work.ws_least):
         for part in (ws.low, ws.room, ws.q):

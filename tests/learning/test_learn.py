@@ -195,7 +195,7 @@ class TestMeasurements:
             "r_min": 0.0, "r_max": 1.0, "n_states": 3, "n_actions": 2, "interrupted": False,
         }  # fmt: skip
         assert {key: run.meta[key] for key in wanted} == wanted
-        assert set(run.meta) == {*wanted, "gain", "seconds"}
+        assert set(run.meta) == {*wanted, "gain", "seconds", "notes"}
         seconds = run.meta["seconds"]
         assert list(seconds) == ["planning", "simulating", "total"]
         assert 0 < seconds["planning"] + seconds["simulating"] <= seconds["total"]

@@ -14,8 +14,8 @@ import numpy as np
 from spanrl import learn, make, make_agent
 from spanrl.agents import registry
 from spanrl.agents.registry import agent_id
-from spanrl.learning import learn as module
-from spanrl.learning.learn import optimal_gain
+from spanrl.learning import optimum as module
+from spanrl.learning.optimum import find_optimum
 
 
 class Forgetful(WeakKeyDictionary):
@@ -33,20 +33,21 @@ class Forgetful(WeakKeyDictionary):
 
 def test_the_gain_of_a_model_that_is_dropped_meanwhile(monkeypatch):
     mdp = make("two-state").mdp
-    best = optimal_gain(mdp)
-    monkeypatch.setattr(module, "_GAINS", Forgetful({mdp: best}))
-    assert optimal_gain(mdp) == best
+    best = find_optimum(mdp)
+    monkeypatch.setattr(module, "_OPTIMA", Forgetful({mdp: best}))
+    assert find_optimum(mdp) is best
 
 
 def test_many_threads_ask_for_the_gain_of_equal_models(monkeypatch):
     """Each thread makes, asks and drops its own copy; the entry of the gain lives and dies with one of them."""
-    monkeypatch.setattr(module, "_GAINS", WeakKeyDictionary())
-    monkeypatch.setattr(module, "analyse", lambda mdp, diameter: SimpleNamespace(gains=np.full(mdp.n_states, 0.5)))
+    monkeypatch.setattr(module, "_OPTIMA", WeakKeyDictionary())
+    found = SimpleNamespace(gains=np.full(2, 0.5), bias=np.zeros(2), span=0.0)
+    monkeypatch.setattr(module, "analyse", lambda mdp, diameter: found)
 
     env = make("two-state")
 
     def ask(_: int) -> set[float | None]:
-        return {optimal_gain(replace(env.mdp)) for _ in range(300)}
+        return {find_optimum(replace(env.mdp)).gain for _ in range(300)}
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -58,7 +59,7 @@ def test_many_threads_ask_for_the_gain_of_equal_models(monkeypatch):
 
 
 def test_learning_in_many_threads_has_the_bits_of_learning_alone(monkeypatch):
-    monkeypatch.setattr(module, "_GAINS", WeakKeyDictionary())
+    monkeypatch.setattr(module, "_OPTIMA", WeakKeyDictionary())
     jobs = [
         (env, agent, seed)
         for env in ("two-state", "three-state")

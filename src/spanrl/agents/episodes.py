@@ -24,8 +24,11 @@ UNLIMITED = 2**62
 EPISODE_RULES = {
     "doubling": "episodes:DOUBLING",
     "vm": "vm:VM",
+    "powers": "powers:POWERS",
 }
-"""Episode rules by name: the module in this folder, and the object."""
+"""Episode rules by name: the module in this folder, and the object. ``every-N`` is one more, for any N (:mod:`spanrl.agents.schedule`)."""
+
+_SCHEDULE = "every-"
 
 
 def _limit_examples() -> tuple[Any, ...]:
@@ -76,7 +79,11 @@ def one_over_root(known):
 
 def episode_rule(who: str, name: Any) -> EpisodeRule:
     """Return the rule of a name."""
-    one_of(who, "episodes", name, tuple(EPISODE_RULES))
+    if isinstance(name, str) and name.startswith(_SCHEDULE):
+        from spanrl.agents.schedule import named_schedule
+
+        return named_schedule(who, name)
+    one_of(who, "episodes", name, (*EPISODE_RULES, f"{_SCHEDULE}N"))
     module, _, found = EPISODE_RULES[name].partition(":")
     rule: EpisodeRule = getattr(import_module(f"spanrl.agents.{module}"), found)
     return rule

@@ -41,6 +41,7 @@ from spanrl.models.counts import Batch, Counts
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
 from spanrl.models.states import LARGEST, StateReader
+from spanrl.planning.differences import BiasDifferences
 from spanrl.seeding import get_state, is_compilable, set_state
 
 
@@ -74,6 +75,7 @@ class Rules:
         best_of_both: run extended value iteration first, see :class:`spanrl.SCAL`.
         warm_start: start each plan at the last bias.
         intersect: plan on the intersection of the sets of all episodes so far, see :mod:`spanrl.confidence.intersection`.
+        differences: constraints h(s) − h(s') ≤ d(s, s') on the bias, besides the span bound; the policy is greedy then, and nothing else.
     """
 
     estimate: Estimate
@@ -85,6 +87,20 @@ class Rules:
     best_of_both: bool = False
     warm_start: bool = True
     intersect: bool = False
+    differences: BiasDifferences | None = None
+
+    def __post_init__(self) -> None:
+        """Check what goes together."""
+        if self.differences is not None and (self.mixture or self.perturb or self.best_of_both):
+            raise OptionError(
+                "Rules: with differences the policy is greedy. Leave out mixture, perturb and best_of_both."
+            )
+
+    def bounds_within(self, info: ProblemInfo) -> NDArray[np.float64] | None:
+        """Return the differences of a problem, closed with the span bound [S, S]; None without any."""
+        if self.differences is None:
+            return None
+        return self.differences.within(self.span_bound, int(info.n_states))
 
 
 class Learner:
@@ -111,7 +127,9 @@ class Learner:
         self.began_in = 0
         self.plan: Plan | None = None
         self.on_episode: list[Callable[[Any], None]] = []
-        self._planner = Planner(info, rules.estimate, rules.episodes, rules.tolerance, rules.intersect)
+        self._planner = Planner(
+            info, rules.estimate, rules.episodes, rules.tolerance, rules.intersect, rules.bounds_within(info)
+        )
         self._steps_left = 0
         self._seen: dict[tuple[int, float, int], int] = {}
         self._lists: _PolicyLists | None = None

@@ -138,7 +138,7 @@ def play(fill, limit, tolerance, sampler, mean, work, problem, seen, goal, from_
     where[RECORDED] = where[MARKED] = 0
     while True:
         if where[PLANNING] == TO_BEGIN:
-            start_planning(work.progress, work.rows.lead, work.v, from_bias)
+            start_planning(work.progress, work.rows.lead, work.v, work.differences, from_bias)
             where[PLANNING] = UNDER_WAY
         if where[PLANNING] == UNDER_WAY:
             t = where[T] + 1

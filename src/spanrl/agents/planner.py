@@ -29,6 +29,7 @@ from spanrl.kernels.plan_workspace import (
     new_ranking,
     new_rows,
 )
+from spanrl.kernels.projection import new_differences
 from spanrl.models.counts import Batch, Counts, Seen
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
@@ -81,9 +82,13 @@ class Planner:
     """The planner of one learner: the numbers of its estimate, the sorted states, and the bias of the last episode."""
 
     def __init__(
-        self, info: ProblemInfo, estimate: Estimate, episodes: EpisodeRule, tolerance: Passed, intersect: bool = False
-    ) -> None:
-        """Allocate for a problem; what depends on the number of successors comes with the first plan."""
+        self, info: ProblemInfo, estimate: Estimate, episodes: EpisodeRule, tolerance: Passed, intersect: bool = False,
+        differences: NDArray[np.float64] | None = None,
+    ) -> None:  # fmt: skip
+        """Allocate for a problem; what depends on the number of successors comes with the first plan.
+
+        ``differences`` [S, S], closed and finite, take the place of a span bound.
+        """
         S, k = info.n_states, info.n_pairs
         if getattr(estimate, "geometry", None) not in (PLAIN, BOX, BALL, KL):
             raise OptionError(f"Rules: the geometry of {type(estimate).__name__} must be PLAIN, BOX, BALL or KL.")
@@ -104,7 +109,12 @@ class Planner:
         self._listed = -1
         self._work: PlanWorkspace
         self._problem: Problem
-        self._budget = max(1, int(2e7 / (50 * k)))  # full sweeps in about 0.1 s: Ctrl-C is seen in between
+        self._differences = new_differences(differences)
+        if differences is not None:
+            self.bias[:] = differences.min(axis=1) - differences[0].min()  # the projection of 0
+        self._budget = max(
+            1, int(2e7 / (50 * k + self._differences.bound.size))
+        )  # full sweeps in about 0.1 s: Ctrl-C is seen in between
 
     def take_in(self, counts: Counts, batch: Batch) -> None:
         """Bring ``counts`` up to date with the experience of an episode."""
@@ -135,7 +145,8 @@ class Planner:
 
     def goal(self, span_bound: float, mixture: bool, from_bias: bool, widest: float = inf) -> Goal:
         """Return the goal of a plan: span bound, sweeps between two over all actions, budget."""
-        return Goal(float(span_bound), float(widest), _INNER if from_bias else 0, bool(mixture), self._budget)
+        c = inf if self._differences.bound.size else float(span_bound)
+        return Goal(c, float(widest), _INNER if from_bias else 0, bool(mixture), self._budget)
 
     def play(
         self, sampler: Any, mean: NDArray[np.float64], counts: Counts, goal: Goal, from_bias: bool, choice: EpisodePolicy,
@@ -199,7 +210,7 @@ class Planner:
             self._work = PlanWorkspace(
                 model, sets, estimate.owns_rows, self.intersects or not estimate.roomy, np.arange(k), np.array([k]),
                 read_only(shifted), shifted, self._least, one[0], other[0], one[1], other[1], self._rows,
-                new_frozen_policy(S, room), self.bias, self._u, self._best, self._all, self._progress, self.clock,
+                new_frozen_policy(S, room), self._differences, self.bias, self._u, self._best, self._all, self._progress, self.clock,
                 np.zeros(2, dtype=np.int64),
             )  # fmt: skip
             numbers = S, int(info.max_actions), float(info.r_min), float(info.r_max), info.pair_ptr
@@ -212,7 +223,7 @@ class Planner:
     def _iterate(self, counts: Counts, start: Start, goal: Goal, from_bias: bool) -> tuple[Plan | None, int]:
         """Sweep until the bracket closes; return the plan (None where an iterate's span exceeds ``goal.widest``) and the sweeps."""
         choice, progress, work = new_episode_policy(self.info.n_states), self._progress, self._lay_out(counts)
-        start_planning(progress, work.rows.lead, work.v, from_bias)
+        start_planning(progress, work.rows.lead, work.v, work.differences, from_bias)
         while True:
             outcome, low, high, mixes, span, steps = plan_once(
                 *self._parts, work, self._problem, counts.seen, goal, *start, choice

@@ -70,6 +70,8 @@ def make_agent(name: str, /, **given: Any) -> Agent:
 def agent_id(agent: Agent | str) -> str:
     """Return the canonical text form of an agent or of its text; the name of its class where that is not a registered one.
 
+    What no text can hold stands there as a word for it (:class:`spanrl.BiasDifferences`, its digest).
+
     >>> from spanrl.agents.scal import SCAL
     >>> agent_id(SCAL(5.0, p_scale=0.05))
     'scal[span_bound=5,p_scale=0.05]'
@@ -81,7 +83,9 @@ def agent_id(agent: Agent | str) -> str:
         factory = entry.load()
         if type(agent) is factory and is_dataclass(agent):
             given = {field.name: getattr(agent, field.name) for field in fields(agent) if field.init}
-            return entry.text(parameters.values(entry.name, entry.parameters, given))
+            in_text = {key: value for key, value in given.items() if key in entry.parameters}
+            others = {key: str(value) for key, value in given.items() if key not in in_text and value is not None}
+            return entry.text(parameters.values(entry.name, entry.parameters, in_text) | others)
     return type(agent).__name__
 
 

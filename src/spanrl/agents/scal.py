@@ -12,9 +12,11 @@ from spanrl.seeding import generator
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import ArrayLike
 
     from spanrl.agents.learner import Learner, Rules
     from spanrl.models.info import ProblemInfo
+    from spanrl.planning.differences import BiasDifferences
 
 _LONG = 10**4
 
@@ -35,8 +37,12 @@ class SCAL:
             η = 0 and v₀ = 0 both iterate alike until the span exceeds c, so it is this.)
         warm_start: start each planning at the last bias; False starts at 0 as the paper does.
         bounds: the confidence set, "bernstein" (the paper) or another of :data:`spanrl.confidence.bounds.BOUNDS`.
-        episodes: when episodes end, "doubling" (the paper) or another of :data:`spanrl.agents.episodes.EPISODE_RULES`.
+        episodes: when episodes end, "doubling" (the paper), another of :data:`spanrl.agents.episodes.EPISODE_RULES`, or "every-N" for
+            episodes of N steps.
         intersect: plan on the intersection of the sets of all episodes so far; for bounds that hold for all times: not "bernstein".
+        differences: constraints h(s) − h(s') ≤ d(s, s') on the bias, a :class:`spanrl.BiasDifferences` or an array [S, S]: what is known of
+            h* besides its span. The projection on them takes the place of Γ_c, S² steps per sweep, and the policy must be "greedy".
+            No text form: such an agent is made in Python, and its id has a digest of them.
 
     Raises:
         OptionError: an option is out of its range.
@@ -60,6 +66,7 @@ class SCAL:
     bounds: str = "bernstein"
     episodes: str = "doubling"
     intersect: bool = False
+    differences: BiasDifferences | None = None
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -75,7 +82,20 @@ class SCAL:
             require(False, "SCAL", "perturb and best_of_both exclude each other", True, "Leave one of them out.")
         if self.perturb and c == inf:
             require(False, "SCAL", "perturb needs a finite span_bound", c, "Leave perturb out.")
+        if self.differences is not None:
+            self._check_differences(self.differences)
         _ = self.rules
+
+    def _check_differences(self, given: BiasDifferences | ArrayLike) -> None:
+        """Close the differences, and refuse what they do not go with."""
+        from spanrl.planning.differences import BiasDifferences
+
+        object.__setattr__(self, "differences", BiasDifferences.of(given))
+        remedy = "Give policy='greedy'."
+        require(self.policy == "greedy", "SCAL", "with differences the policy must be greedy", self.policy, remedy)
+        for name in ("perturb", "best_of_both"):
+            flag = getattr(self, name)
+            require(not flag, "SCAL", f"differences and {name} exclude each other", flag, "Leave one of them out.")
 
     @property
     def rules(self) -> Rules:
@@ -101,6 +121,7 @@ class SCAL:
             best_of_both=self.best_of_both,
             warm_start=self.warm_start,
             intersect=self.intersect,
+            differences=self.differences,
         )
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:

@@ -24,7 +24,8 @@ class UCRL:
         p_scale, r_scale: factors α_p, α_r inside the radii; 1 is the theory.
         warm_start: start each planning at the last bias; False starts at 0 as the paper does.
         bounds: the confidence set, "bernstein" (the paper) or another of :data:`spanrl.confidence.bounds.BOUNDS`.
-        episodes: when episodes end, "doubling" (the paper) or another of :data:`spanrl.agents.episodes.EPISODE_RULES`.
+        episodes: when episodes end, "doubling" (the paper), another of :data:`spanrl.agents.episodes.EPISODE_RULES`, or "every-N" for
+            episodes of N steps.
         intersect: plan on the intersection of the sets of all episodes so far; for bounds that hold for all times: not "bernstein".
 
     Raises:

@@ -128,6 +128,7 @@ def _show_run(run: Any, written: Mapping[str, str]) -> None:
     if busy > 0:
         rows.append(("steps per second", f"{done / busy:,.0f}"))
     rows += written.items()
+    rows += [("note", note) for note in run.notes]
     for row in rows:
         table.add_row(*row)
     show(table)

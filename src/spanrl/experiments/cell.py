@@ -16,7 +16,8 @@ from spanrl.experiments.plugins import are_unchanged, plugin_digests
 from spanrl.experiments.spec_entry import MODEL
 from spanrl.kernels.cache import source_digest
 from spanrl.learning.files import computed_with
-from spanrl.learning.learn import optimal_gain
+from spanrl.learning.notes import notes
+from spanrl.learning.optimum import Optimum, find_optimum
 from spanrl.learning.session import Session
 from spanrl.learning.simulate import simulate
 from spanrl.learning.snapshot import pack, unpack
@@ -137,7 +138,7 @@ class Computation:
         self.job, self.note = job, ""
         self.resumed_at: list[int] = []
         self._plugins: dict[str, str] = {}  # modules that the checkpoint had imported; perhaps this process has not yet
-        self._world, self._gain = _world(job.env, job.sha256)
+        self._world, self._optimum = _world(job.env, job.sha256)
         self._session = self._fresh()
         if checkpoint is not None:
             self._resume(checkpoint)
@@ -149,8 +150,9 @@ class Computation:
 
     def run(self, look: Look) -> dict[str, bytes]:
         """Go on to the horizon; return the three files."""
-        self._session.run(self._gain, lambda t: look(t, self.checkpoint))
+        self._session.run(self._optimum.gain, lambda t: look(t, self.checkpoint))
         run = self._session.result(interrupted=False)
+        run.meta["notes"] = notes(self._session.learner, self._optimum)
         run.meta["resumed_at"] = self.resumed_at
         if self.job.sha256:
             run.meta[MODEL] = self.job.sha256
@@ -208,11 +210,13 @@ class Computation:
 
 
 @lru_cache(maxsize=16)
-def _world(env: str, sha256: str) -> tuple[TableWorld, float | None]:
-    """Return an environment with its optimal gain; cells share it. A model file must have the digest that the driver saw."""
+def _world(env: str, sha256: str) -> tuple[TableWorld, Optimum]:
+    """Return an environment with its optimum; cells share it. A model file must have the digest that the driver saw."""
     world = as_world(env, sha256=sha256 or None)
     assert isinstance(world, TableWorld)
-    return world, optimal_gain(world.mdp)
+    optimum = find_optimum(world.mdp)
+    assert optimum is not None
+    return world, optimum
 
 
 @lru_cache(maxsize=1)

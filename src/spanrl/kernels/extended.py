@@ -1,4 +1,4 @@
-"""The planner of the learners: T_c v = Γ_c Lv on a set model, from one warm start to the next.
+"""The planner of the learners: Lv and its projection (T_c v = Γ_c Lv, say) on a set model, from one warm start to the next.
 
 A sweep over actions gives Lv, and so the gain bracket: it alone can end the iteration. Between two of these the actions chosen by the
 first are frozen (modified policy iteration): in boxes and KL balls with nature's answer to them
@@ -16,12 +16,13 @@ from spanrl.kernels.backups import ball_values, pick, sorted_box_values
 from spanrl.kernels.clock import SORTING, now
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.frozen_policy import freeze, sweep_frozen
-from spanrl.kernels.iterate import ROUNDING, bracket, clip, relax
+from spanrl.kernels.iterate import ROUNDING, bracket, relax
 from spanrl.kernels.jit import kernel, part
 from spanrl.kernels.kl import KL_ROUNDING, kl_values
 from spanrl.kernels.layout import BALL, BOX, KL, PLAIN, Workspace
 from spanrl.kernels.order import rank_open, rank_states
 from spanrl.kernels.plan_workspace import CHANGES, GONE, LIVE, N_SWEEPS, NEXT_LOOK, ROUNDS, STEP, WIDTH, WIDTH_BEFORE
+from spanrl.kernels.projection import keep_differences, project
 
 RUNNING, CONVERGED, TOO_WIDE = 0, 1, 2
 
@@ -34,14 +35,16 @@ _FEW = 3  # actions that change: the policy is nearly found, and its value worth
 
 
 @kernel
-def start_planning(progress, lead, v, from_bias):
-    """Prepare for a plan: from the last bias, or from 0."""
+def start_planning(progress, lead, v, differences, from_bias):
+    """Prepare for a plan: from the last bias, or from 0, projected on the differences where there are any."""
     progress[:] = 0.0
     progress[STEP], progress[NEXT_LOOK] = 1.0, _LOOK
     progress[WIDTH_BEFORE] = progress[WIDTH] = progress[CHANGES] = np.inf
     lead[:] = -np.inf
     if not from_bias:
         v[:] = 0.0
+        keep_differences(v, differences)
+        relax(v, v, 1.0, 0)  # 0 in state 0
 
 
 @kernel
@@ -294,26 +297,26 @@ def _distance(v, w):
 
 
 @kernel
-def _ball_sweep(m, reward, ws, v, u, pairs, c, a):
+def _ball_sweep(m, reward, ws, v, u, pairs, c, differences, a):
     """Do what :func:`sweep_frozen` does for ``pairs`` of a ball model; nature chooses anew."""
     rank_states(1.0, v, ws)
     ball_values(m, reward, 1.0, ws, pairs, ws.q)
     for s in range(u.size):
         u[s] = ws.q[pairs[s]]
-    clip(u, c)
+    project(u, c, differences)
     lo, hi = bracket(v, u, ROUNDING)
     relax(v, u, a, 0)
     return hi - lo
 
 
 @kernel
-def _frozen_sweeps(m, reward, ws, ranked, frozen, v, u, best, c, a, goal, most):
+def _frozen_sweeps(m, reward, ws, ranked, frozen, v, u, best, c, differences, a, goal, most):
     """Sweep over the frozen policy until the steps are equal up to ``goal``, or ``most`` times; return how often."""
     for n in range(most):
         if m.kind == BALL:
-            width = _ball_sweep(m, reward, ws, v, u, best, c, a)
+            width = _ball_sweep(m, reward, ws, v, u, best, c, differences, a)
         else:
-            width = sweep_frozen(frozen, ws.keys, ranked, v, u, c, a)
+            width = sweep_frozen(frozen, ws.keys, ranked, v, u, c, differences, a)
         if width <= goal:
             return n + 1
     return most
@@ -345,16 +348,20 @@ def improve(work, goal, tol):
     m, ws, ranked, rows, reward, frozen = work.m, work.ws, work.ranked, work.rows, work.reward, work.frozen
     flagged, closed = work.sets.flagged, work.sets.closed
     v, u, best, progress, c = work.v, work.u, work.best, work.progress, goal.span_bound
+    differences = work.differences
+    truncates = c < np.inf or differences.scratch.size > 0
     for _ in range(goal.budget):
         if goal.inner > 0 and progress[ROUNDS] > 0.0:
-            if c == np.inf or not _rests(progress[ROUNDS]):
+            if not truncates or not _rests(progress[ROUNDS]):
                 enough = max(0.1 * progress[WIDTH], 0.5 * tol)
                 a = (
                     min(progress[STEP], 0.9) if progress[ROUNDS] > _LOOK else progress[STEP]
                 )  # a frozen policy may be periodic
                 nearly = progress[CHANGES] <= _FEW and progress[ROUNDS] >= _LOOK
                 most = 5 * goal.inner if nearly else goal.inner
-                progress[N_SWEEPS] += _frozen_sweeps(m, reward, ws, ranked, frozen, v, u, best, c, a, enough, most)
+                progress[N_SWEEPS] += _frozen_sweeps(
+                    m, reward, ws, ranked, frozen, v, u, best, c, differences, a, enough, most
+                )
             progress[GONE] += _distance(v, rows.v)
         begun = now(work.moment)
         if m.kind != PLAIN:
@@ -363,7 +370,7 @@ def improve(work, goal, tol):
                 rank_open(closed, ws, ranked)
         work.clock[SORTING] += now(work.moment) - begun
         _sweep(m, flagged, work.exact, reward, ws, ranked, rows, v, progress, u, best)
-        clip(u, c)
+        project(u, c, differences)
         lo, hi = bracket(v, u, KL_ROUNDING if m.kind == KL else ROUNDING)
         progress[N_SWEEPS] += 1.0
         progress[ROUNDS] += 1.0

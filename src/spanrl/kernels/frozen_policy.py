@@ -19,6 +19,7 @@ from spanrl.kernels.extremes import extremes
 from spanrl.kernels.jit import allocating, kernel
 from spanrl.kernels.kl import kl_row
 from spanrl.kernels.layout import BOX, KL
+from spanrl.kernels.projection import keep_differences
 
 
 class FrozenPolicy(NamedTuple):
@@ -168,8 +169,8 @@ def _freeze_sorted(mass, first, end, ws, rank, S, base, frozen, e):
 
 
 @kernel
-def sweep_frozen(frozen, scratch, ranked, v, u, c, a):
-    """Set v ← (1−a)v + a·Γ_c u, 0 in state 0, for the value u of the frozen rows at v; return how far they are from equal steps.
+def sweep_frozen(frozen, scratch, ranked, v, u, c, differences, a):
+    """Set v ← (1−a)v + a·Γ_c Proj_d u, 0 in state 0, for the value u of the frozen rows at v; return how far they are from equal steps.
 
     The keys and prefix sums of the ranking are written to; ``scratch`` [S] is the first part of these keys.
     """
@@ -194,6 +195,7 @@ def sweep_frozen(frozen, scratch, ranked, v, u, c, a):
             prefix[e + 1] = sum_of_keys
     for e in range(v.size):
         u[np.uint64(state[e])] += rest[e] * prefix[np.uint64(stop[e])] + part[e] * keys[np.uint64(at[e])]
+    keep_differences(u, differences)
     least, _ = extremes(u)
     ceiling = least + c
     shift = (1.0 - a) * v[0] + a * min(u[0], ceiling)

@@ -1,4 +1,4 @@
-"""The solver loop: v ← (1−a)v + a·Fv with F = Γ_c L, and the gain bracket [min(Fv − v), max(Fv − v)] as its certificate."""
+"""The solver loop: v ← (1−a)v + a·Fv, F = L and a projection, and the gain bracket [min(Fv − v), max(Fv − v)] as its certificate."""
 
 from __future__ import annotations
 
@@ -6,22 +6,10 @@ import numpy as np
 
 from spanrl.kernels.backups import backup
 from spanrl.kernels.jit import kernel
+from spanrl.kernels.projection import project
 
 ROUNDING = 1.8e-15
 """What rounding may take from a value with up to a dozen successors, in units of the largest one: eight units in the last place."""
-
-
-@kernel
-def clip(u, c):
-    """Apply Γ_c in place: u ← min(u, min u + c)."""
-    if c == np.inf:
-        return
-    ceiling = np.inf
-    for s in range(u.size):
-        ceiling = min(ceiling, u[s])
-    ceiling += c
-    for s in range(u.size):
-        u[s] = min(u[s], ceiling)
 
 
 @kernel
@@ -47,13 +35,13 @@ def relax(v, u, a, s_ref):
 
 
 @kernel
-def finish_sweep(v, u, c, tol, extra, gamma, a, s_ref, rounding):
+def finish_sweep(v, u, c, differences, tol, extra, gamma, a, s_ref, rounding):
     """Take u = Lv to the next v, unless the bracket is at most ``tol`` wide: then u = Fv and v stays. Returns (lo, hi, extra, closed).
 
     ``extra`` is the paper's term 2γⁿ/(1−γ)·sp(v₁ − v₀), added to the width before it is compared; it shrinks by γ a sweep. A negative
     one means: not known yet, set it from this sweep.
     """
-    clip(u, c)
+    project(u, c, differences)
     lo, hi = bracket(v, u, rounding)
     if extra < 0.0:
         extra = 2.0 / (1.0 - gamma) * (hi - lo)
@@ -64,7 +52,7 @@ def finish_sweep(v, u, c, tol, extra, gamma, a, s_ref, rounding):
 
 
 @kernel
-def value_iteration(m, reward, sign, ws, v, u, c, tol, extra, gamma, a, s_ref, rounding, budget):
+def value_iteration(m, reward, sign, ws, v, u, c, differences, tol, extra, gamma, a, s_ref, rounding, budget):
     """Sweep until the bracket is at most ``tol`` wide, or ``budget`` sweeps are done.
 
     On success v is the vector that the bracket and the policy belong to, and u = Fv; ``extra`` is as in :func:`finish_sweep`. Returns
@@ -73,6 +61,6 @@ def value_iteration(m, reward, sign, ws, v, u, c, tol, extra, gamma, a, s_ref, r
     lo, hi, n, closed = -np.inf, np.inf, 0, False
     while n < budget and not closed:
         backup(m, reward, sign, ws, v, u)
-        lo, hi, extra, closed = finish_sweep(v, u, c, tol, extra, gamma, a, s_ref, rounding)
+        lo, hi, extra, closed = finish_sweep(v, u, c, differences, tol, extra, gamma, a, s_ref, rounding)
         n += 1
     return n, lo, hi, extra, closed

@@ -85,6 +85,7 @@ class PlanWorkspace(NamedTuple):
     ranked_least: Any  # and of ``ws_least``
     rows: Any
     frozen: Any
+    differences: Any  # Differences   constraints on the bias, or none
     v: Any  # float64 [S]             the bias
     u: Any  # float64 [S]
     best: Any  # int64 [S]            pairs that attain u

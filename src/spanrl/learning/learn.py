@@ -20,23 +20,19 @@ from math import isfinite
 from numbers import Real
 from time import perf_counter
 from typing import Any
-from weakref import WeakKeyDictionary
-
-import numpy as np
 
 from spanrl.agents.registry import Agent, agent_id, make_agent
 from spanrl.errors import OptionError
+from spanrl.learning.notes import notes
+from spanrl.learning.optimum import find_optimum
 from spanrl.learning.run import Run
 from spanrl.learning.session import Session
 from spanrl.learning.worlds import as_world
-from spanrl.models.mdp import MDP
 from spanrl.options import whole_number
-from spanrl.planning.analyse import analyse
 from spanrl.seeding import check_seed
 from spanrl.terminal import error_console, visible
 
 _REDRAW = 0.05  # seconds
-_GAINS: WeakKeyDictionary[MDP, float] = WeakKeyDictionary()  # models do not change: many runs on one ask once
 
 
 def learn(
@@ -88,9 +84,13 @@ def learn(
     world, chosen = as_world(env), _agent(agent)
     name = agent_id(agent if isinstance(agent, str) else chosen)
     session = Session(world, chosen, name, horizon=steps, seed=whole, points=per_decade, audit=bool(audit))
-    meta, interrupted = session.meta, False
+    meta, interrupted, optimum = session.meta, False, None
     try:
-        best = float(gain) if gain is not None else optimal_gain(session.mdp)
+        if gain is None:
+            optimum = find_optimum(session.mdp)
+            best = None if optimum is None else optimum.gain
+        else:
+            best = float(gain)
         with _bar(steps, f"{meta['agent']} on {meta['env']}", progress) as tick:
             session.run(best, tick)
     except (KeyboardInterrupt, SystemError, RuntimeError) as error:
@@ -98,6 +98,7 @@ def learn(
             raise
         interrupted = True
     run = session.result(interrupted)
+    run.meta["notes"] = [] if interrupted else notes(session.learner, optimum)
     if world.is_cut:
         run.meta["step_limit"] = world.step_limit
         if gain is None and session.mdp is not None:  # whoever gives a gain knows what it is
@@ -110,16 +111,6 @@ def _is_interrupt(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
-
-
-def optimal_gain(mdp: MDP | None) -> float | None:
-    """Return g*, exactly where the model is small; where it differs between states, that of the start."""
-    if mdp is None:
-        return None
-    best = _GAINS.get(mdp)  # one step: an equal model that another thread drops takes its entry along
-    if best is None:
-        best = _GAINS[mdp] = float(np.dot(mdp.start, analyse(mdp, diameter=False).gains))
-    return best
 
 
 def _agent(agent: Any) -> Agent:

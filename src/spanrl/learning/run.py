@@ -32,11 +32,14 @@ class Run:
     r_max, n_states, n_actions and seconds (planning, simulating, total). Where a Gymnasium environment cuts its episodes it also has
     ``step_limit`` (None where the environment itself cuts them) and, unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
     Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty.
+    ``notes`` are sentences without which the run should not be read: that the confidence sets were vacuous to the end
+    (:mod:`spanrl.confidence.vacuity`), or that the span bound is below sp(h*).
 
     Attributes:
         t, reward, regret, pseudo_regret, span, n_episodes: arrays at the measurement times.
         episodes: a dict of arrays.
         meta: what was run.
+        notes: sentences on it.
 
     >>> import spanrl
     >>> run = spanrl.learn("two-state", "ucrl", horizon=1000, seed=0)
@@ -119,6 +122,11 @@ class Run:
         return f"not exact: g* ignores {ignored}"
 
     @property
+    def notes(self) -> list[str]:
+        """What the run should not be read without: see above."""
+        return list(self.meta.get("notes", []))
+
+    @property
     def _names(self) -> str:
         return visible(f"{self.meta['agent']} on {self.meta['env']}")
 
@@ -148,7 +156,8 @@ class Run:
             "seconds": f"{seconds['total']:.3g} (planning {seconds['planning']:.3g}, simulating {seconds['simulating']:.3g})",
         }
         head = f"Run: {self._names}, seed {meta['seed']}"
-        return "\n".join([head, *(f"{name:<10}{text}" for name, text in lines.items())])
+        rows = [*lines.items(), *(("note", note) for note in self.notes)]
+        return "\n".join([head, *(f"{name:<10}{text}" for name, text in rows)])
 
     def __repr__(self) -> str:
         """Return a one-line summary."""

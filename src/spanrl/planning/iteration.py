@@ -9,7 +9,8 @@ from time import perf_counter
 
 import numpy as np
 
-from spanrl.kernels.iterate import bracket, clip
+from spanrl.kernels.iterate import bracket
+from spanrl.kernels.projection import new_differences, project
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.problem import Problem, Vector
 from spanrl.planning.threads import Sweeper
@@ -37,10 +38,13 @@ class Iteration:
         max_sweeps: int,
         sweeper: Sweeper | None = None,
         watch: Callable[[Iteration], None] | None = None,
+        differences: Vector | None = None,
     ) -> None:
-        """Start at v, which is changed in place; ``watch`` is called about every 0.1 s."""
+        """Start at v, which is changed in place; ``watch`` is called about every 0.1 s. ``differences`` [S, S] take the place of c."""
         self.problem, self.v, self.u, self.sweeper = problem, v, np.empty_like(v), sweeper or Sweeper()
         self.c, self.tol, self.s_ref, self.max_sweeps = c, tol, s_ref, max_sweeps
+        self._differences, self.has_differences = new_differences(differences), differences is not None
+        self.is_projected = c < inf or self.has_differences
         self.lo, self.hi, self.sweeps = -inf, inf, 0
         self.converged = self.at_rounding = False
         self.values: Vector | None = None  # of all pairs at v, where the last sweep wrote them down
@@ -49,7 +53,8 @@ class Iteration:
         self._damping, self._fixed = damping or 1.0, damping is not None
         self._gamma, self._extra = gamma or 0.0, -1.0 if gamma else 0.0
         # a kernel call is to last 0.1 s at the most, at about 5 ns per entry: Ctrl-C is seen in between
-        self.budget = max(1, int(2e7 / (problem.arrays.succ.size + 4 * problem.n_pairs)))
+        entries = problem.arrays.succ.size + 4 * problem.n_pairs + self._differences.bound.size
+        self.budget = max(1, int(2e7 / entries))
 
     @property
     def width(self) -> float:
@@ -108,7 +113,7 @@ class Iteration:
         """Go to v, apply F once and test the bracket."""
         self.v[:], self.values = v, None
         self.u[:] = self.problem.backup(self.v)
-        clip(self.u, self.c)
+        project(self.u, self.c, self._differences)
         self.test()
         self.at_rounding = not self.converged and self.is_noise()
 
@@ -119,7 +124,8 @@ class Iteration:
             budget = min(self.budget, target - self.sweeps)
             with self.phase("sweeps"):
                 n, self.lo, self.hi, self._extra, self.converged = self.sweeper.sweep(
-                    self.problem, self.v, self.u, self.c, self.tol, self._extra, self._gamma, self._damping, self.s_ref, budget
+                    self.problem, self.v, self.u, self.c, self._differences, self.tol, self._extra, self._gamma, self._damping,
+                    self.s_ref, budget,
                 )  # fmt: skip
             self.sweeps += n
 
@@ -138,4 +144,4 @@ class Iteration:
         """Tell whether going on is useless: only noise is left, or the gains of two parts of the model are certified to differ."""
         self.at_rounding = self._gamma == 0.0 and self.is_noise()  # with γ the width waits for the other term
         flat = self.width > _HARD_STALL * before and (self._damping < 1.0 or self._fixed or self._gamma > 0.0)
-        return self.at_rounding or (flat and self.c == inf and gain_gap(self.problem, self.v) is not None)
+        return self.at_rounding or (flat and not self.is_projected and gain_gap(self.problem, self.v) is not None)

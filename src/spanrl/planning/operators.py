@@ -209,18 +209,24 @@ def decide(
     tie: float = inf,
     problem: Problem | None = None,
     values: Vector | None = None,
+    differences: Vector | None = None,
     who: str = "span_greedy",
 ) -> SpanGreedy:
-    """Compute G_c v. ``problem`` saves laying out the model again, ``values`` a sweep over it; no tie is wider than ``tie``."""
+    """Compute G_c v. ``problem`` saves laying out the model again, ``values`` a sweep over it; no tie is wider than ``tie``.
+
+    ``differences`` [S, S] take the place of c; then it is truncated where Proj_d Lv < Lv.
+    """
     if policy not in ("mixture", "greedy"):
         raise OptionError(f"{who}: policy must be 'mixture' or 'greedy'; got {policy!r}.")
     bound = checks.span_bound(who, c)
     problem = problem or prepare(model, sense, who)
     vector = checks.vector(who, "v", v, problem.n_states).copy()
     best = problem.best(vector, most=tie, values=values)
-    if bound == inf:
+    if bound == inf and differences is None:
         return greedy_rule(model, problem, best, vector)
-    ceiling = best.value.min() + bound
+    ceiling = np.full(vector.size, best.value.min() + bound)
+    if differences is not None:
+        ceiling = np.array([(best.value + row).min() for row in differences])
     margin = max(_ROUNDING * float(np.ptp(best.value)), NOISE * float(np.abs(best.value).max()))
     truncated = best.value > ceiling + margin
     if not truncated.any():
@@ -232,7 +238,7 @@ def decide(
     weight = np.zeros(problem.n_states)
     if policy == "mixture":
         cut = truncated & feasible & (high > low)
-        weight[cut] = np.clip((high[cut] - ceiling) / (high[cut] - low[cut]), 0.0, 1.0)
+        weight[cut] = np.clip((high[cut] - ceiling[cut]) / (high[cut] - low[cut]), 0.0, 1.0)
         weight[~feasible] = 1.0
     value = (1 - weight) * high + weight * low
     rule = _mixed_policy(model, weight, best.pair, least.pair)

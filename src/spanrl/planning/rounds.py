@@ -22,7 +22,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.kernels.iterate import clip
 from spanrl.kernels.layout import BOX, PLAIN
 from spanrl.kernels.policies import (
     Chain,
@@ -41,6 +40,7 @@ from spanrl.kernels.policies import (
     target_of,
     truncate,
 )
+from spanrl.kernels.projection import clip
 from spanrl.planning import threads
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap

@@ -21,6 +21,7 @@ from spanrl.kernels.iterate import finish_sweep, value_iteration
 from spanrl.kernels.layout import PLAIN
 from spanrl.kernels.order import rank_states
 from spanrl.kernels.policies import block_improve, improve_from
+from spanrl.kernels.projection import Differences
 from spanrl.planning.problem import Problem, Vector
 
 PAYS = 10**6
@@ -56,6 +57,7 @@ class Sweeper:
         v: Vector,
         u: Vector,
         c: float,
+        differences: Differences,
         tol: float,
         extra: float,
         gamma: float,
@@ -66,11 +68,11 @@ class Sweeper:
         """Do what :func:`spanrl.kernels.iterate.value_iteration` does, to the last bit, with threads where they pay."""
         if not self.shares(p):
             shared = (p.arrays, p.reward, p.sign, p.workspace, v, u)
-            return value_iteration(*shared, c, tol, extra, gamma, a, s_ref, p.rounding, budget)  # type: ignore[no-any-return]
+            return value_iteration(*shared, c, differences, tol, extra, gamma, a, s_ref, p.rounding, budget)  # type: ignore[no-any-return]
         n, lo, hi, closed = 0, -np.inf, np.inf, False
         while n < budget and not closed:
             self._in_blocks(p, v, lambda m, ws, part: block_backup(m, p.reward, p.sign, ws, v, u[part]))
-            lo, hi, extra, closed = finish_sweep(v, u, c, tol, extra, gamma, a, s_ref, p.rounding)
+            lo, hi, extra, closed = finish_sweep(v, u, c, differences, tol, extra, gamma, a, s_ref, p.rounding)
             n += 1
         return n, lo, hi, extra, closed
 

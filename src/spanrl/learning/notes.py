@@ -1,0 +1,73 @@
+"""What a run should not be read without: that its sets never said anything, or that its guarantee does not hold.
+
+Notes stand in ``run.meta["notes"]``, in the summary of a run and in that of ``spanrl learn``. They are no warnings: an experiment has
+thousands of runs, and whoever turns warnings into errors wants to see the curve all the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spanrl.agents.learner import Learner
+from spanrl.confidence.bounds import BOUNDS, make_bounds
+from spanrl.confidence.vacuity import Vacuity, vacuity
+from spanrl.learning.optimum import Optimum
+
+_MOST = 0.5
+_ROUNDING = 1e-6  # of the span: h* is as accurate as that
+
+
+def notes(learner: Any, optimum: Optimum | None) -> list[str]:
+    """Return what is to be said of a learner at its horizon; ``optimum`` is that of the true model, where it is known."""
+    if not isinstance(learner, Learner) or learner.episode is None:
+        return []
+    found = note_on_sets(learner), note_on_span(learner, optimum)
+    return [note for note in found if note]
+
+
+def note_on_sets(learner: Learner) -> str | None:
+    """Say where the sets of the last plan are vacuous for most of the visited pairs, and which bounds are not, from the same counts."""
+    rules, at = learner.rules, _last_plan(learner)
+    found = vacuity(rules.estimate, *at)
+    if found is None or found.of_pairs <= _MOST:
+        return None
+    level = getattr(rules.estimate, "delta", None)
+    delta = level if isinstance(level, float) else 0.05
+    others = {name: vacuity(make_bounds("learn", name, delta, 1.0, 1.0), *at) for name in BOUNDS}
+    better = {name: other.of_pairs for name, other in others.items() if other is not None and other.of_pairs <= _MOST}
+    if better:
+        name = min(better, key=lambda name: better[name])
+        remedy = f"bounds={name!r} would leave {_percent(better[name])}."
+    else:
+        remedy = "no other bounds would change that: there are too few steps per pair."
+    return f"{_fact(found)}, and plans rest on optimism alone; {remedy}"
+
+
+def note_on_span(learner: Learner, optimum: Optimum | None) -> str | None:
+    """Say where the span bound is below sp(h*), or h* breaks the differences, so that plans need not be optimistic."""
+    if optimum is None or optimum.span is None:
+        return None
+    c, differences = learner.rules.span_bound, learner.rules.differences
+    if c < optimum.span * (1 - _ROUNDING):
+        return f"the guarantee does not hold: span_bound = {c:.6g} is below sp(h*) = {optimum.span:.6g}."
+    excess = 0.0 if differences is None else differences.excess(optimum.bias)
+    if excess > _ROUNDING * optimum.span:
+        return f"the guarantee does not hold: h* breaks the differences by up to {excess:.6g}."
+    return None
+
+
+def _last_plan(learner: Learner) -> tuple[Any, int, Any, int]:
+    """Return counts, time, problem and first state of the last plan."""
+    assert learner.episode is not None
+    return learner.counts, learner.episode.start, learner.info, learner.began_in
+
+
+def _fact(found: Vacuity) -> str:
+    return (
+        f"the confidence sets of {_percent(found.of_pairs)} of the pairs visited ({found.n_visited:,}) "
+        f"are still vacuous, {_percent(found.of_visits)} by steps"
+    )
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f} %"

@@ -1,0 +1,34 @@
+"""What the measuring side knows of the true model: g*, h* and sp(h*). Agents see none of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spanrl.models.mdp import MDP
+from spanrl.planning.analyse import analyse
+
+
+class Optimum(NamedTuple):
+    """The optimal gain of the start, an optimal bias [S], and its span, None where the gain differs between states."""
+
+    gain: float
+    bias: NDArray[np.float64]
+    span: float | None
+
+
+_OPTIMA: WeakKeyDictionary[MDP, Optimum] = WeakKeyDictionary()  # models do not change: many runs on one ask once
+
+
+def find_optimum(mdp: MDP | None) -> Optimum | None:
+    """Return the optimum, exactly where the model is small; None where there is no model."""
+    if mdp is None:
+        return None
+    best = _OPTIMA.get(mdp)  # one step: an equal model that another thread drops takes its entry along
+    if best is None:
+        found = analyse(mdp, diameter=False)
+        best = _OPTIMA[mdp] = Optimum(float(np.dot(mdp.start, found.gains)), found.bias, found.span)
+    return best

@@ -1,0 +1,92 @@
+"""What a run says of itself: vacuous sets, and span bounds below sp(h*)."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+
+from spanrl import MDP, SCAL, UCRL, Run, learn, make
+from spanrl.experiments.cell import Computation
+from spanrl.experiments.engine import Job
+
+
+def two_queues(n: int) -> MDP:
+    """Return two queues of up to n − 1 with one server: arrivals .25 and .15, services .7 and .5, cost x + 1.5y per slot."""
+    P, r = np.zeros((n * n, 2, n * n)), np.zeros((n * n, 2))
+    for x, y, a in product(range(n), range(n), range(2)):
+        served = (0.7, 0.5)[a]
+        for to_x, to_y, done in product(range(2), repeat=3):
+            p = (0.75, 0.25)[to_x] * (0.85, 0.15)[to_y] * (1 - served, served)[done]
+            left = max(x - done * (a == 0), 0), max(y - done * (a == 1), 0)
+            end = min(left[0] + to_x, n - 1) * n + min(left[1] + to_y, n - 1)
+            P[x * n + y, a, end] += p
+        r[x * n + y, a] = -(x + 1.5 * y)
+    return MDP.from_dense(P, r, r_min=-2.5 * (n - 1), r_max=0.0)
+
+
+class TestVacuousSets:
+    def test_the_papers_constants_on_two_queues_of_400_states(self):
+        """After 10⁶ steps; the bounds that are named do better on the same visits, and in a run of their own they are not flagged."""
+        model = two_queues(20)
+        run = learn(model, "scal[span_bound=50]", horizon=10**6, seed=0, gain=-1.64)
+        (note,) = run.notes
+        assert note.endswith(", and plans rest on optimism alone; bounds='kt' would leave 20 %.")
+        assert 70 < int(note.partition("sets of ")[2].partition(" ")[0]) < 80
+        assert learn(model, "scal[span_bound=50,bounds=kt]", horizon=10**6, seed=0, gain=-1.64).notes == []
+
+    @pytest.mark.parametrize("agent", ["scal[span_bound=2]", "ucrl", "ucrl[bounds=kt]", "ucrl2", "psrl"])
+    def test_three_states_are_learnt(self, agent):
+        assert learn("three-state", agent, horizon=10**6, seed=0).notes == []
+
+    def test_too_few_steps_for_any_bound(self):
+        """KT, too, knows nothing of pairs that were visited a few times."""
+        (note,) = learn("knight-quest", UCRL(), horizon=30, seed=0, gain=0.5).notes
+        assert note == (
+            "the confidence sets of 100 % of the pairs visited (3) are still vacuous, 100 % by steps, and plans rest on optimism alone; "
+            "no other bounds would change that: there are too few steps per pair."
+        )
+
+    def test_agents_of_other_kinds_say_nothing(self):
+        assert learn("three-state", "qlearning", horizon=10, seed=0).notes == []
+
+
+class TestSpanBounds:
+    @pytest.mark.parametrize(("c", "holds"), [(1.0, False), (1.00502, False), (1.0050252, True), (2.0, True)])
+    def test_below_the_span_of_the_optimal_bias(self, c, holds):
+        """sp(h*) = 1.005025… on the three-state domain with δ = 0.005."""
+        notes = learn("three-state", SCAL(c), horizon=10**4, seed=0).notes
+        wanted = f"the guarantee does not hold: span_bound = {c:.6g} is below sp(h*) = 1.00503."
+        assert notes == ([] if holds else [wanted])
+
+    def test_units_are_the_users(self):
+        model = make("three-state").mdp
+        P, r, available = model.to_dense()
+        scaled = MDP.from_dense(P, 10 * r - 3, available=available, r_min=-3.0, r_max=7.0)
+        assert learn(scaled, SCAL(10.0), horizon=10**4, seed=0).notes != []
+        assert learn(scaled, SCAL(10.1), horizon=10**4, seed=0).notes == []
+
+    def test_unknown_where_a_gain_is_given(self):
+        """No model is solved only for this."""
+        assert learn("three-state", SCAL(1.0), horizon=10**4, seed=0, gain=0.5).notes == []
+
+    def test_agents_without_a_bound(self):
+        assert learn("three-state", UCRL(), horizon=10**4, seed=0).notes == []
+
+
+class TestWhereTheyStand:
+    def test_in_the_summary_and_in_files(self, tmp_path):
+        run = learn("three-state", SCAL(1.0), horizon=10**4, seed=0)
+        assert str(run).splitlines()[-1] == f"note      {run.notes[0]}"
+        run.save(tmp_path / "run")
+        assert Run.load(tmp_path / "run").notes == run.notes == run.meta["notes"]
+        assert json.loads((tmp_path / "run" / "meta.json").read_text())["run"]["notes"] == run.notes
+
+    def test_cells_have_the_notes_of_learn(self):
+        job = Job("id", "folder", "riverswim", "scal[span_bound=2]", 0, 1000, 100)
+        files = Computation(job, None).run(lambda t, snapshot: None)
+        run = learn("riverswim", "scal[span_bound=2]", horizon=1000, seed=0)
+        assert json.loads(files["meta.json"])["run"]["notes"] == run.notes
+        assert len(run.notes) == 2
