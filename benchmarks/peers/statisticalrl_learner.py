@@ -13,13 +13,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 from statisticalrl_environments import register
+from statisticalrl_learners.MDPs_discrete.KLUCRL import KLUCRL
 from statisticalrl_learners.MDPs_discrete.PSRL import PSRL
 from statisticalrl_learners.MDPs_discrete.UCRL2B import UCRL2B
 from statisticalrl_learners.MDPs_discrete.UCRL3 import UCRL3
 from turns import serve
 
 DELTA = 0.05
-LEARNERS = {"UCRL2B": UCRL2B, "UCRL3": UCRL3, "PSRL": PSRL}
+LEARNERS = {"UCRL2B": UCRL2B, "UCRL3": UCRL3, "KL-UCRL": KLUCRL, "PSRL": PSRL}
 
 
 def main(tables: str, name: str, horizon: str) -> None:

@@ -20,7 +20,7 @@ from spanrl.confidence.bernstein import BernsteinBox, fill_bernstein
 from spanrl.confidence.estimate import FILL, Estimate, check_sets
 from spanrl.errors import InputError, NotConvergedError, OptionError
 from spanrl.kernels.jit import interpreted, part, passed
-from spanrl.kernels.layout import BALL, BOX, PLAIN
+from spanrl.kernels.layout import BALL, BOX, KL, PLAIN
 from spanrl.learning import session as module
 from spanrl.learning.snapshot import unpack
 from spanrl.models.counts import Counts
@@ -502,7 +502,10 @@ class TestBrokenContracts:
         ("geometry", "changes", "words"),
         [
             (PLAIN, {"low": np.array([0.5, 0.4, 0.5, 0.5, 1.0])}, "the distributions of a plain model must sum to 1"),
-            (BALL, {"half": np.array([-0.1, 0.5, 0.5])}, "radii must be ≥ 0"),
+            (BALL, {"size": np.array([-0.1, 0.5, 0.5])}, "radii must be ≥ 0"),
+            (KL, {"size": np.array([-0.1, 0.5, 0.5])}, "radii must be ≥ 0"),
+            (KL, {"low": np.array([1.0, 0.0, 0.5, 0.5, 1.0])}, "the centres of KL balls must be > 0"),
+            (KL, {"low": np.array([0.5, 0.4, 0.5, 0.5, 1.0])}, "the centres of balls must sum to 1"),
             (BALL, {"low": np.array([0.5, 0.4, 0.5, 0.5, 1.0])}, "the centres of balls must sum to 1"),
             (PLAIN, {"succ": np.array([1, 0, 1, 2, 0], dtype=np.uint32)}, "the successors of a row must rise"),
             (PLAIN, {"succ": np.array([1, 1, 1, 2, 0], dtype=np.uint32)}, "the successors of a row must rise"),
@@ -527,9 +530,9 @@ class TestBrokenContracts:
         )  # fmt: skip
         sets = estimate.sets(counts, 3, self.INFO)
         flags = {"flagged": np.array([False, True, False]), "closed": np.zeros(3, dtype=bool)}
-        middle = {"low": np.array([0.5, 0.5, 0.5, 0.5, 1.0]), "half": np.full(3, 0.5), "rest": np.full(3, 0.5)}
+        middle = {"low": np.array([0.5, 0.5, 0.5, 0.5, 1.0]), "size": np.full(3, 0.5), "rest": np.full(3, 0.5)}
         sound = sets._replace(room=np.zeros(5), **middle, **flags)
-        check_sets(geometry if geometry < 3 else BOX, 3, sound)
+        check_sets(geometry if geometry < 4 else BOX, 3, sound)
         if words is None:
             check_sets(geometry, 3, sound._replace(**changes))
             return

@@ -225,7 +225,7 @@ class BoundedMDP(PairTable):
         >>> import spanrl
         >>> ball = BoundedMDP.kl_ball([[[0.5, 0.5]], [[0.0, 1.0]]], 0.1, r_low=0.0, r_high=[[0.0], [1.0]])
         >>> round(float(spanrl.bellman(ball, [0.0, 1.0])[0]), 6)  # max q₁ with −½ ln(4 q₁(1 − q₁)) ≤ 0.1
-        0.712878
+        0.712879
         """
         return cls._ball(P, radius, r_low, r_high, available, r_min, r_max, is_kl=True)
 
