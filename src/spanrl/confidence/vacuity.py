@@ -39,7 +39,7 @@ class Vacuity(NamedTuple):
 def free_mass(
     estimate: Estimate, counts: Counts, t: int, info: ProblemInfo, state: int = 0
 ) -> NDArray[np.float64] | None:
-    """Return the free mass [n_pairs] of the sets of an episode that begins at time t in ``state``; None where there is one model, not a set."""
+    """Return the free mass [n_pairs] of the sets of an episode that begins at time t in ``state``; None where it is one model."""
     if estimate.draws or estimate.geometry == PLAIN:
         return None
     sets = estimate.sets(counts, t, info, state=state)
