@@ -87,7 +87,10 @@ class TestMake:
         [
             ("skal", r"make_agent: unknown agent 'skal'\. Did you mean 'scal'\?"),
             ("UCRL", r"make_agent: unknown agent 'UCRL'\."),
-            ("xyzzy", r"make_agent: unknown agent 'xyzzy'\. Known: psrl, qlearning, scal, scal-plus, tsde, tucrl, ucrl, ucrl2\."),
+            (
+                "xyzzy",
+                r"make_agent: unknown agent 'xyzzy'\. Known: psrl, qlearning, scal, scal-plus, tsde, tucrl, ucrl, ucrl2\.",
+            ),
             ("scal[spanbound=5]", r"scal: unknown parameter 'spanbound'\. Did you mean 'span_bound'\?"),
             ("ucrl[span_bound=5]", r"ucrl: unknown parameter 'span_bound'\."),
         ],

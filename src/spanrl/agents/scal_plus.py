@@ -126,7 +126,9 @@ class SCALPlus:
     def __post_init__(self) -> None:
         """Check the options."""
         c = self.span_bound
-        require(0 <= number(c) < inf, "SCALPlus", "span_bound must be a finite number ≥ 0", c, "Give a bound on sp(h*).")
+        require(
+            0 <= number(c) < inf, "SCALPlus", "span_bound must be a finite number ≥ 0", c, "Give a bound on sp(h*)."
+        )
         require(0 < number(self.delta) < 1, "SCALPlus", "delta must lie in (0, 1)", self.delta, "Use 0.05, say.")
         check_scale("SCALPlus", "bonus_scale", self.bonus_scale)
         one_of("SCALPlus", "policy", self.policy, ("mixture", "greedy"))

@@ -1,25 +1,25 @@
 """TSDE, Thompson sampling with dynamic episodes (Ouyang, Gagrani, Nayyar & Jain 2017).
 
-PSRL with a second reason to end an episode: it must not become more than one step longer than the one before. So the lengths are known up to one
-step when an episode begins, and do not depend on the model drawn for it, which the proof needs (their algorithm, in their letters)::
+PSRL with a second reason to end an episode: it does not become more than one step longer than the one before. That bounds its length before
+its model is drawn, which the proof needs (their algorithm, in their letters)::
 
     t ← 1, t_0 ← 0
     for episodes k = 1, 2, …
-        T_{k−1} ← t − t_k−1;  t_k ← t
+        T_{k−1} ← t − t_{k−1};  t_k ← t
         θ_k ~ µ_{t_k}, the posterior                             (spanrl.agents.psrl: uniform priors, Dirichlet and Beta)
         π_k ← the optimal stationary policy of θ_k, for the average reward
         while t ≤ t_k + T_{k−1} and N_t(s, a) ≤ 2N_{t_k}(s, a) for all (s, a):
             play a_t = π_k(s_t), see s_{t+1};  update µ;  t ← t + 1
 
 What is proved (same paper): the *Bayesian* regret, averaged over models drawn from the prior, is Õ(HS√(AT)), if the prior draws weakly communicating
-models with a bias of span at most H only; the rewards are known there. Nothing is proved of the regret in a single model, and a drawn
-model is not optimistic. What carries the proof and is tested here: models are drawn from the posterior, once per episode; no episode is more than one
-step longer than the one before; and there are at most √(2T·SA·(log₂T + 3)) of them.
+models with a bias of span at most H only; the rewards are known there. Nothing is proved of the regret in a single model, and a drawn model need
+not be optimistic. What carries the proof and is tested here: models are drawn from the posterior, once per episode; no episode is more than
+one step longer than the one before; and there are at most 1 + √(2T·SA·(log₂T + 3)) of them (with the two departures below).
 
 Differs from the paper: rewards are unknown, too, and drawn as in PSRL (pseudo-Bayesian unless they are r_min or r_max); an episode ends before a pair
-is played more than max{1, N} times in it, as for all agents here, not after the step that does it; the optimal policy is found to
-(r_max − r_min)/√t_k, which the paper allows (its approximation results). Dirichlet priors have no bound H on the span: ``span_bound`` puts one on
-the plan instead, Γ_c in every sweep, greedily in truncated states; of this nothing is proved.
+is played more than max{1, N} times in it, as for all agents here, not after the step that does it; the optimal policy is found up to
+(r_max − r_min)/√t_k, which adds O(√T). Dirichlet priors have no bound H on the span: ``span_bound`` puts one on the plan instead, Γ_c in every
+sweep, greedily in truncated states; of this nothing is proved.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TSDE:
     """Play the optimal policy of a model drawn from the posterior, for at most one step longer than the last time.
 
     Args:
-        span_bound: c > 0 of Γ_c, which bounds the span of the bias of the drawn model; ∞ (the paper) for none.
+        span_bound: c ≥ 0 of Γ_c, which bounds the span of the bias of the drawn model; ∞ (the paper) for none.
         warm_start: start each planning at the last bias; False starts at 0.
 
     Rewards that are neither r_min nor r_max are treated as if they were Bernoulli (pseudo-Bayesian).
