@@ -1,4 +1,4 @@
-"""SCAL⁺: its model and bonus by hand, a plain version decision by decision, and the ingredients of its guarantee with broken ones beside."""
+"""SCAL⁺: its model and bonus by hand, a plain version decision by decision, the ingredients of its guarantee, broken ones beside."""
 
 from __future__ import annotations
 

@@ -1,29 +1,30 @@
-"""SCAL⁺ (Qian, Fruit, Pirotta & Lazaric 2019): a bonus in the reward instead of a set of models, and a bound c on the span of the bias.
+"""SCAL⁺ (Qian, Fruit, Pirotta & Lazaric 2019): a bonus in the reward instead of a set of models, and a bound c on the span.
 
-SCAL looks for the best model of a set in every sweep. SCAL⁺ plans on one model, whose rewards are raised by what the estimates may be wrong::
+SCAL looks for the best model of a set in every sweep. SCAL⁺ plans on one model, whose rewards are raised by what the estimates may be off
+(its algorithm, in its letters)::
 
     for episodes k = 1, 2, …
         1. t_k ← t
-        2. p̄_k(s'|s, a) ← (N_k p̂_k(s'|s, a) + 1{s' = s̄})/(N_k + 1)                 one visit more, to the reference state s̄
-           b_k(s, a) ← (c + r_max)·√(ln(20 S A N_k⁺/δ)/N_k⁺) + c/(N_k + 1)           N⁺ = max{1, N}
+        2. p̄_k(s'|s, a) ← (N_k p̂_k(s'|s, a) + 1{s' = s̄})/(N_k + 1)              one visit more, to the reference state s̄
+           b_k(s, a) ← (c + r_max)·√(ln(20 S A N_k⁺/δ)/N_k⁺) + c/(N_k + 1)        N⁺ = max{1, N}
            M̂_k⁺ ← the MDP with transitions p̄_k, in which every action is there twice: paying r̂_k + b_k, and paying 0
-        3. g_k, h_k, π̃_k ← ScOpt on M̂_k⁺ with span bound c, to r_max/√t_k: the operator is T_c v = Γ_c(max_a {r̂ + b + p̄ᵀv})
+        3. g_k, h_k, π̃_k ← ScOpt on M̂_k⁺ to r_max/√t_k: it iterates T_c v = Γ_c max_a {r̂ + b + p̄ᵀv}
         4. play π̃_k until ν_k(s_t, a_t) ≥ max{1, N_k(s_t, a_t)}
 
-With the pseudo-visit, p̄(s̄|s, a) ≥ 1/(N + 1) > 0 for every pair: one sweep is a contraction, and the best gain is the same from everywhere. The
-second copy of each action, which pays least, makes the truncation attainable: π̃_k mixes it in where T_c truncates.
+Since p̄(s̄|s, a) ≥ 1/(N + 1) > 0 for every pair, a sweep contracts the span, and the best gain is the same from everywhere. The second
+copy of each action makes the truncation attainable: π̃_k mixes it in where T_c truncates.
 
-What is proved (same paper): for weakly communicating models with sp(h*) ≤ c the regret is Õ(max{c, r_max}·√(ΓSAT)) with probability 1 − δ, as for
-SCAL. What carries it and is tested here: with r = r_max − r_min, the event |r̂ − r̄| + |(p̂ − p)ᵀh*| ≤ (c + r)·√(ln(20SAN/δ)/N) for all pairs and
-all N at once, of probability at least 1 − δ (Hoeffding; far more in fact); optimism on that event, since then T_c h* ≥ h* + g*, T_c is monotone and
-commutes with constants, so that its gain is at least g*; and as many episodes as UCRL has.
+What is proved (same paper): for weakly communicating models with sp(h*) ≤ c the regret is Õ(c√(ΓSAT)) with high probability, as for SCAL.
+What carries it and is tested here: the good event |r̂ − r| + |(p̂ − p)ᵀh*| ≤ (c + r_max)·√(ln(20SAN/δ)/N) for all pairs and all N ≥ 1 at
+once, whose probability is at least 1 − δ (Hoeffding for each pair and N: even 1 − δ²/60); optimism on it, since there T_c h* ≥ h* + g*,
+and T_c is monotone and commutes with constants, so that its gain is at least g*; and as many episodes as UCRL has. The proof needs the
+rewards r̂ + b as they are, not capped at r_max, so the optimistic gain may exceed r_max.
 
-Rewards r̂ + b are not capped at r_max: the proof asks that the bonus of transitions adds to them, so the optimistic gain may exceed r_max.
-Of the constants, 20 and the two terms of b were compared with the authors' public program (RonanFR/UCRL), which names 20, runs with 6, caps the
-roots at 1 and 2, keeps s̄ = 0 and mixes as SCAL does; the printed text was not at hand.
+The constants were compared with the authors' public program (RonanFR/UCRL), which has this bonus with 20 as a remark and 6 in use, each
+root capped, s̄ = 0, and SCAL's mixture; the printed bonus could not be consulted.
 
-Differs from the paper: rewards lie in [r_min, r_max], so its r_max is r_max − r_min here, and its 0 is r_min. ``policy="greedy"`` plays the best
-action also where T_c truncates: its value is not below T_c v, and the proof needs no more.
+Differs from the paper: rewards lie in [r_min, r_max], so that its r_max is r_max − r_min here, and its 0 is r_min. ``policy="greedy"``
+plays the best action also where T_c truncates: it is worth no less than T_c v, and the argument for the regret asks no more of it.
 """
 
 from __future__ import annotations

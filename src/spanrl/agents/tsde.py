@@ -1,7 +1,7 @@
 """TSDE, Thompson sampling with dynamic episodes (Ouyang, Gagrani, Nayyar & Jain 2017).
 
-PSRL with a second reason to end an episode: it does not become more than one step longer than the one before. That bounds its length before
-its model is drawn, which the proof needs (their algorithm, in their letters)::
+PSRL with a second reason to end an episode: it does not become more than one step longer than the one before. That bounds its length
+before its model is drawn, which the proof needs (their algorithm, in their letters)::
 
     t ← 1, t_0 ← 0
     for episodes k = 1, 2, …
@@ -11,15 +11,15 @@ its model is drawn, which the proof needs (their algorithm, in their letters)::
         while t ≤ t_k + T_{k−1} and N_t(s, a) ≤ 2N_{t_k}(s, a) for all (s, a):
             play a_t = π_k(s_t), see s_{t+1};  update µ;  t ← t + 1
 
-What is proved (same paper): the *Bayesian* regret, averaged over models drawn from the prior, is Õ(HS√(AT)), if the prior draws weakly communicating
-models with a bias of span at most H only; the rewards are known there. Nothing is proved of the regret in a single model, and a drawn model need
-not be optimistic. What carries the proof and is tested here: models are drawn from the posterior, once per episode; no episode is more than
-one step longer than the one before; and there are at most 1 + √(2T·SA·(log₂T + 3)) of them (with the two departures below).
+What is proved (same paper): the *Bayesian* regret, averaged over models drawn from the prior, is Õ(HS√(AT)), if the prior draws only
+weakly communicating models whose bias has a span of at most H; rewards are known there. Nothing is proved of the regret in a single
+model, and a drawn model need not be optimistic. What carries it and is tested here: models are drawn from the posterior, once per
+episode; no episode is more than one step longer than the one before; and there are at most 1 + √(2T·SA·(log₂T + 3)) of them.
 
-Differs from the paper: rewards are unknown, too, and drawn as in PSRL (pseudo-Bayesian unless they are r_min or r_max); an episode ends before a pair
-is played more than max{1, N} times in it, as for all agents here, not after the step that does it; the optimal policy is found up to
-(r_max − r_min)/√t_k, which adds O(√T). Dirichlet priors have no bound H on the span: ``span_bound`` puts one on the plan instead, Γ_c in every
-sweep, greedily in truncated states; of this nothing is proved.
+Differs from the paper: rewards are unknown, too, and drawn as in PSRL (pseudo-Bayesian unless they are r_min or r_max); an episode ends
+before a pair is played more than max{1, N} times in it, as for all agents here, not after the step that does it; the optimal policy is
+found up to (r_max − r_min)/√t_k, which adds O(√T). Dirichlet priors have no bound H on the span: ``span_bound`` puts one on the plan
+instead, Γ_c in every sweep, greedily in truncated states; of this nothing is proved.
 """
 
 from __future__ import annotations

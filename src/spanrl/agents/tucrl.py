@@ -1,26 +1,30 @@
 """TUCRL, truncated UCRL (Fruit, Pirotta & Lazaric 2018): optimism where some states cannot be reached at all.
 
-A UCRL that may not rule out a transition dreams forever of states that nothing leads to, and its regret is linear. TUCRL stops believing in a
-transition to a state never visited once the pair has been played often enough to have seen it (its Fig. 1, in its letters)::
+A UCRL that never rules out a transition dreams forever of states that nothing leads to, and its regret is linear. TUCRL stops believing
+in a transition to a state never visited once the pair has been played often enough to have seen it (its pseudo-code, in its letters)::
 
     for episodes k = 1, 2, …
         1. t_k ← t
-           S_k^C ← the states visited so far, and s_t;  S_k^T ← the others          (C: communicating, T: transient, for all one knows)
-           K_k ← {(s, a) : s ∈ S_k^C, N_k^±(s, a) ≤ √(t_k/(SA))}                   the pairs not played enough;  N^± = max{1, N − 1}
-        2. B_r, B_p ← the empirical Bernstein intervals of UCRL                     (spanrl.confidence.bernstein)
+           S_k^C ← the states visited so far, and s_t;  S_k^T ← the others       (C: communicating, T: transient, for all one knows)
+           K_k ← {(s, a) : s ∈ S_k^C, N_k^±(s, a) ≤ √(t_k/(SA))}                the pairs not played enough;  N^± = max{1, N − 1}
+        2. B_r, B_p ← the empirical Bernstein intervals of UCRL                  (spanrl.confidence.bernstein)
            (s, a) ∉ K_k:  p̃(s'|s, a) ← 0 for all s' ∈ S_k^T
         3. π̃_k ← extended value iteration to r_max/√t_k: on S_k^C alone if K_k is empty, otherwise on all of S
         4. play π̃_k until ν_k(s_t, a_t) ≥ max{1, N_k(s_t, a_t)}, or s_t ∈ S_k^T
 
-What is proved (same paper): with probability 1 − δ the regret is Õ(D^C √(Γ^C S^C A T)) plus a term that does not grow with √T, where D^C, S^C
+What is proved (same paper): with probability 1 − δ the regret is Õ(D^C √(Γ^C S^C A T)) up to terms of lower order in T, where D^C, S^C
 and Γ^C are diameter, states and successors of the communicating part in which the first state lies; no prior knowledge is asked. The same
-paper proves the price: where states may be unreachable, nobody has logarithmic regret before a time exponential in the size of the model.
-What carries the proof and is tested here: an episode with a pair in K_k and a state in S_k^T has the optimistic gain r_max; with K_k empty the
-gain is at least g* if the true model lies in the Bernstein set and nothing leads to S_k^T; and there are at most S episodes more than UCRL has.
+paper proves the price: where states may be out of reach, nobody has logarithmic regret before a time exponential in the size of the
+model.
 
-Differs from the paper: where K_k is empty, states of S_k^T are not dropped from the plan; they pay r_min and may lead anywhere, which changes
-neither the gain nor the policy on S_k^C, but the span that is recorded includes them. A state in which the agent never played counts as
-visited if it was seen as a successor (time limits of Gymnasium take the agent elsewhere before it plays).
+What carries it and is tested here: an episode with a pair in K_k and a state in S_k^T has the optimistic gain r_max; with K_k empty, the
+gain is at least g* if the true model lies in the Bernstein set and nothing leads to S_k^T; and there are at most S episodes more than
+UCRL has. (Where the Bernstein set holds the true model, a pair that reaches an undiscovered state with probability p stays in K_k as soon
+as √(t_k/(SA)) exceeds (49/3)·ln(2SAt_k/δ)/p: late enough, what can be reached is dreamt of until it is found.)
+
+Differs from the paper: where K_k is empty, the states of S_k^T are not dropped from the plan; they pay r_min and may lead anywhere. This
+changes neither the gain nor which policies of S_k^C attain it, but the span that is recorded includes them. A state in which the agent
+never played counts as visited if it was seen as a successor (a time limit of Gymnasium takes the agent elsewhere before it plays).
 """
 
 from __future__ import annotations
