@@ -117,8 +117,8 @@ def iterate(q: Callable[[np.ndarray], np.ndarray], S: int, c: float, epsilon: fl
         v = Tv - Tv[0]
 
 
-def played(env: Env, agent: Any, horizon: int, seed: int) -> tuple[list[Any], list[tuple[int, int, int]]]:
-    """Play by hand; return what was called at each episode's start, (start, state), and all (state, action, next state)."""
+def played(env: Env, agent: Any, horizon: int, seed: int) -> tuple[list[int], list[tuple[int, int, int]]]:
+    """Play by hand; return the first steps of all episodes, and all (state, action, next state)."""
     env_rng, agent_rng = streams(seed)
     learner, s, steps, starts = agent.start(ProblemInfo.from_mdp(env.mdp), agent_rng), env.reset(env_rng), [], []
     learner.on_episode.append(lambda one: starts.append(one.episode.start))

@@ -279,6 +279,16 @@ def test_the_true_model_stays_plausible():
     assert not held(1e-6)
 
 
+def test_once_all_states_were_visited_its_set_is_that_of_ucrl():
+    kept = Kept(TUCRL())
+    learn("three-state[delta=0.05]", kept, horizon=5000, seed=0)
+    (learner,) = kept.learners
+    ours = learner.confidence_set()
+    other = BernsteinBox(0.05).bounded(learner.counts, learner.episode.start, learner.info)
+    for name in ("succ", "p_low", "p_high", "rest_high", "r_low", "r_high"):
+        assert getattr(ours, name).tolist() == getattr(other, name).tolist(), name
+
+
 def check_new_states_begin_episodes(agent):
     starts, steps = played(ragged_env(3), agent, 500, 0)
     seen, begun, arrivals = {steps[0][0]}, set(starts), 0
