@@ -16,8 +16,8 @@ from spanrl.paper.reproduce import reproduce
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
-SLIPS, EXPERIMENTS, PROCESSES, AGENTS, SOLVER, REFERENCE = (
-    DOCS / f"{name}.md" for name in ("slips", "experiments", "processes", "agents", "solver", "reference")
+SLIPS, EXPERIMENTS, PROCESSES, AGENTS, FAMILY, SOLVER, REFERENCE = (
+    DOCS / f"{name}.md" for name in ("slips", "experiments", "processes", "agents", "family", "solver", "reference")
 )
 
 
@@ -33,7 +33,16 @@ def commands():
 
 @pytest.mark.parametrize(
     ("page", "least"),
-    [(README, 11), (SLIPS, 11), (EXPERIMENTS, 11), (PROCESSES, 4), (AGENTS, 36), (SOLVER, 3), (REFERENCE, 8)],
+    [
+        (README, 11),
+        (SLIPS, 11),
+        (EXPERIMENTS, 11),
+        (PROCESSES, 4),
+        (AGENTS, 36),
+        (FAMILY, 10),
+        (SOLVER, 3),
+        (REFERENCE, 8),
+    ],
 )
 def test_python_examples(page, least, monkeypatch):
     for registry in (agents, envs):  # an example registers its own

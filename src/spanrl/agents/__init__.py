@@ -4,6 +4,9 @@ BUILT_IN = {
     "psrl": "psrl:PSRL",
     "qlearning": "qlearning:QLearning",
     "scal": "scal:SCAL",
+    "scal-plus": "scal_plus:SCALPlus",
+    "tsde": "tsde:TSDE",
+    "tucrl": "tucrl:TUCRL",
     "ucrl": "ucrl:UCRL",
     "ucrl2": "ucrl2:UCRL2",
 }

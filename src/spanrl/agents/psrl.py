@@ -62,6 +62,12 @@ class Posterior(Estimate):
         return info.n_pairs * int(info.n_states)
 
 
+def check_size(who: str, info: ProblemInfo) -> None:
+    """Refuse a problem with too many states to draw models of."""
+    remedy = "It draws a distribution over all states for each pair; use UCRL."
+    require(info.n_states <= MOST_STATES, who, f"S must be at most {MOST_STATES}", info.n_states, remedy)
+
+
 @dataclass(frozen=True)
 class PSRL:
     """Play the optimal policy of a model drawn from the posterior, until the visits of a pair have doubled.
@@ -87,7 +93,6 @@ class PSRL:
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
         """Return a learner for the problem."""
-        remedy = "It draws a distribution over all states for each pair; use UCRL."
-        require(info.n_states <= MOST_STATES, "PSRL", f"S must be at most {MOST_STATES}", info.n_states, remedy)
+        check_size("PSRL", info)
         rules = Rules(Posterior(), mixture=False, warm_start=self.warm_start)
         return Learner(rules, info, generator("PSRL", rng))

@@ -96,7 +96,7 @@ def list_agents() -> list[Registered]:
         The entries.
 
     >>> [entry.name for entry in list_agents()]
-    ['psrl', 'qlearning', 'scal', 'ucrl', 'ucrl2']
+    ['psrl', 'qlearning', 'scal', 'scal-plus', 'tsde', 'tucrl', 'ucrl', 'ucrl2']
     """
     return listed(_ENTRIES)
 
