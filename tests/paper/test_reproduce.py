@@ -306,6 +306,7 @@ def test_cluster_that_is_not_there_is_told_before_any_work(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_kill_at_any_moment_loses_nothing(tmp_path):
     """SIGKILL to the whole group again and again; what is there in the end equals an uninterrupted reproduction."""
     ids = ["O1", "O5", "F3", "X1", "X2", "L2", "E1", "L3"]
@@ -326,7 +327,7 @@ def test_kill_at_any_moment_loses_nothing(tmp_path):
         ]
 
     reproduce.reproduce(out=tmp_path / "whole", scale="smoke", only=ids)
-    for wait in (1.3, 1.9, 2.5):
+    for wait in (1.5, 2.3):
         driver = subprocess.Popen(command(tmp_path / "cut"), start_new_session=True, stdout=subprocess.DEVNULL)
         time.sleep(wait)
         os.killpg(driver.pid, signal.SIGKILL)
