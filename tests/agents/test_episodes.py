@@ -91,6 +91,8 @@ AGENTS = {
     "cold": SCAL(0.4, **SCALE, warm_start=False),
     "best of both": SCAL(0.4, **SCALE, best_of_both=True),
 }
+CASES = [(name, rule, SEEDS[(i + j) % 3]) for i, name in enumerate(AGENTS) for j, rule in enumerate(RULES)]
+"""Every agent with every rule; every agent, and every rule, in every environment."""
 
 
 def log(env: Env, agent: Any, horizon: int, seed: int) -> tuple[Learner, list[tuple[int, int, int, int]]]:
@@ -148,9 +150,7 @@ class TestTheRules:
 
 
 class TestAllWaysOfRunning:
-    @pytest.mark.parametrize("name", AGENTS)
-    @pytest.mark.parametrize("rule", RULES)
-    @pytest.mark.parametrize("seed", SEEDS)
+    @pytest.mark.parametrize(("name", "rule", "seed"), CASES)
     def test_have_the_same_bits(self, name, rule, seed):
         env, agent = random_env(seed), Ruled(AGENTS[name], RULES[rule])
         run, learner = both(env, agent, HORIZON, seed)
@@ -216,7 +216,7 @@ class TestCheckpoints:
         wanted, learned = curves(session.result(interrupted=False)), known(whole.learners[0])
         monkeypatch.setattr(module, "BUDGET", budget)
         at_end = within = 0
-        for look in (1, 2, 3, 5, 9, 14, 20, 27, 35):
+        for look in (1, 2, 5, 14, 35):
             blob = stopped(new_session(env, agent, horizon, seed), look)
             assert blob is not None
             after = Kept(agent, watched=then == "watched")

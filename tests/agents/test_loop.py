@@ -17,7 +17,7 @@ from spanrl import PSRL, SCAL, UCRL, UCRL2, Env, ProblemInfo, learn, make
 from spanrl.learning import session as module
 from spanrl.learning.snapshot import unpack
 
-HORIZON = 6000
+HORIZON = 2000
 SCALE = 0.002  # of the radii: plans take more than a sweep
 SEEDS = range(4)
 
@@ -96,9 +96,9 @@ def test_horizons_that_end_with_an_episode(name):
 def test_few_and_many_measurements(name, points):
     """A thousand a decade are more than compiled code takes at once."""
     env, agent = random_env(4), AGENTS[name]
-    run, learner = both(env, agent, 20_000, 4, points)
-    assert_is_by_hand(run, learner, env, agent, 20_000, 4)
-    assert run.t.size > module._RECORDS if points == 1000 else run.t.tolist() == [1, 10, 100, 1000, 10_000, 20_000]
+    run, learner = both(env, agent, 8000, 4, points)
+    assert_is_by_hand(run, learner, env, agent, 8000, 4)
+    assert run.t.size > module._RECORDS if points == 1000 else run.t.tolist() == [1, 10, 100, 1000, 8000]
 
 
 @pytest.mark.parametrize("name", ["mixture", "cold", "ucrl2"])
@@ -164,7 +164,7 @@ class TestUninitialised:
     def test_perturbed_memory_gives_the_same_bits(self):
         code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_loop as t; print(t.TestUninitialised.digest())"
         found = {self.digest()}
-        for byte in ("1", "127", "255"):  # fills with 254, 128 and 0, and with the byte itself what is given back
+        for byte in ("1", "255"):  # fills with 254 and 0, and with the byte itself what is given back
             environ = os.environ | {"MALLOC_PERTURB_": byte}
             done = subprocess.run(
                 [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300, env=environ

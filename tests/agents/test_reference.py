@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
 
-import spanrl
-from spanrl import Env, ProblemInfo, make, reference
+from spanrl import Env, ProblemInfo, learn, make, reference
 from spanrl.agents.scal import SCAL
 from spanrl.agents.ucrl import UCRL
 from spanrl.bench import garnet
@@ -47,11 +49,23 @@ def dense(counts, info):
     return out, allowed
 
 
+@dataclass(frozen=True)
+class Watched:
+    """An agent whose learner calls ``look`` at the start of every episode."""
+
+    agent: Any
+    look: Callable[[Any], None]
+
+    def start(self, info, rng):
+        learner = self.agent.start(info, rng)
+        learner.on_episode.append(self.look)
+        return learner
+
+
 def episodes(env, agent, T, every=1):
-    """Play by hand; yield (episode, plan of the reference on the same counts, its set, the policy that was played)."""
+    """Run an agent; return (episode, plan of the reference on the same counts, its set, the policy that was played) of every episode."""
     info = ProblemInfo.from_mdp(env.mdp)
-    env_rng, agent_rng = spanrl.streams(7)
-    learner, found, options = agent.start(info, agent_rng), [], {"r_min": info.r_min, "r_max": info.r_max}
+    found, options = [], {"r_min": info.r_min, "r_max": info.r_max}
     c = getattr(agent, "span_bound", inf)
 
     def compare(learner):
@@ -66,12 +80,7 @@ def episodes(env, agent, T, every=1):
         M = reference.modified(M, info.r_min) if c < inf else M
         found.append((learner.episode, plan, M, learner.policy.probs.copy()))
 
-    learner.on_episode.append(compare)
-    s = int(np.flatnonzero(env.mdp.start)[0])
-    for _ in range(T):
-        a = learner.act(s)
-        r, s = env.step(s, a, env_rng)
-        learner.observe(r, s)
+    learn(env, Watched(agent, compare), horizon=T, seed=7, gain=0.0)
     return found
 
 

@@ -142,7 +142,7 @@ def test_an_interrupt_shows_and_keeps_what_was_done(tmp_path, number):
     )
     while process.stdout.readline().strip() != "ready":
         assert process.poll() is None, process.stderr.read()
-    time.sleep(1)
+    time.sleep(0.3)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

@@ -17,7 +17,6 @@ from spanrl.errors import CellsFailedError
 from spanrl.experiments.progress import Lines, Tally, _panel
 from spanrl.experiments.spec import read_spec
 from spanrl.experiments.store import Store
-from spanrl.paper.progress import ProgressLines
 from spanrl.terminal import visible
 
 HOSTILE = "a\x1b[2J\x1b]0;title\x07b\b\u202ec\x9b31m"
@@ -139,7 +138,6 @@ def test_usage_and_errors(call: Any, tmp_path: Path) -> None:
 
 def test_lines_and_tables_of_progress(capsys: pytest.CaptureFixture[str]) -> None:
     Lines().say(f"one\n{HOSTILE}")
-    ProgressLines(show=True).say(HOSTILE)
     err = capsys.readouterr().err
     assert_harmless(err)
     assert err.startswith("spanrl: one\n")

@@ -23,7 +23,7 @@ IDS = [
     *LEARNING,
     *EXPERIMENTS,
 ]
-FEW = dataclasses.replace(SMOKE, instances=SMOKE.instances // 5)
+SOME = dataclasses.replace(SMOKE, instances=SMOKE.instances // 2)
 MUTANTS = [pytest.param(c, name, id=f"{c.id}-{name}") for c in CLAIMS for name in MUTANTS_OF[c.id]]
 
 
@@ -36,19 +36,42 @@ def test_verdict_is_the_expected_one(claim, real):
 
 @pytest.mark.parametrize("claim", [c for c in CLAIMS if c.id not in EXPERIMENTS], ids=lambda c: c.id)
 def test_checker_asks_for_nothing_that_only_our_kernels_do(claim, slow, slow_learning):
-    outcome = claim.run(slow_learning if claim.id in LEARNING else slow, SMOKE)
-    assert outcome.verdict == expected_verdicts()[claim.id]["verdict"], outcome.numbers
+    """Half of the instances do, unless a rare case is not among them."""
+    system, expected = slow_learning if claim.id in LEARNING else slow, expected_verdicts()[claim.id]["verdict"]
+    outcome = claim.run(system, SOME)
+    if outcome.verdict == "vacuous" != expected:
+        outcome = claim.run(system, SMOKE)
+    assert outcome.verdict == expected, outcome.numbers
+
+
+class Noticed(BaseException):
+    """A requirement is broken; no checker takes this for an error of its own."""
+
+
+class Alarm(set):
+    """The broken requirements of a ledger, of which the first ends the check: the verdict ``fails`` is certain then."""
+
+    def add(self, name):
+        raise Noticed(name)
+
+
+class HastyLedger(Ledger):
+    def __init__(self):
+        super().__init__()
+        self.broken = Alarm()
 
 
 @pytest.mark.parametrize(("claim", "name"), MUTANTS)
-def test_mutant_turns_the_claim(claim, name, real):
-    """A few random instances show most mutants, and more of them cannot hide one again; the others get all."""
+def test_mutant_turns_the_claim(claim, name, real, monkeypatch):
+    """Where a claim holds, the first requirement that a mutant breaks is enough; where it fails, the mutant must end that."""
     expected, mutant = expected_verdicts()[claim.id]["verdict"], MUTANTS_OF[claim.id][name]
-    outcome = None if expected == "fails" else claim.run(mutant(real), FEW)
-    if outcome is None or outcome.verdict != "fails":
+    if expected == "fails":
         outcome = claim.run(mutant(real), SMOKE)
-    assert outcome.verdict != expected, f"{claim.id} does not notice: {name}"
-    assert outcome.verdict == "fails" or expected == "fails"
+        assert outcome.verdict != "fails", f"{claim.id} does not notice: {name}"
+        return
+    monkeypatch.setattr(f"{claim.check.__module__}.Ledger", HastyLedger)
+    with pytest.raises(Noticed):
+        claim.run(mutant(real), SMOKE)
 
 
 def test_registry_is_complete_and_agrees_with_the_tables():

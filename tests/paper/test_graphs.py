@@ -16,7 +16,7 @@ import pytest
 from spanrl import MDP, Env, Policy, make
 from spanrl.envs.env import BERNOULLI, EnvInfo, Outcome
 from spanrl.errors import OptionError
-from spanrl.paper.page.graphs import ACCENT, drawing, mdp_graph
+from spanrl.paper.page.graphs import drawing, mdp_graph
 from spanrl.paper.page.wording import reward_text, value
 
 ENVS = (
@@ -34,6 +34,7 @@ ARGUMENTS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+ACCENT = "var(--accent, #0b5cad)"
 SVG = "{http://www.w3.org/2000/svg}"
 
 

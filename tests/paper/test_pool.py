@@ -27,13 +27,6 @@ def test_workers_find_what_the_claims_find_here():
         assert one.seconds >= 0
 
 
-def test_slips_are_a_task_of_their_own():
-    found, _ = gather([pool.SLIPS])
-    slips = found[pool.SLIPS].content["slips"]
-    assert len(slips) == 21
-    assert all(slip["shown"] for slip in slips)
-
-
 @pytest.fixture
 def module(tmp_path, monkeypatch):
     """Let the pool start a program of the test's own."""

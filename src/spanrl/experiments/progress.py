@@ -211,8 +211,13 @@ class Guarded:
             self._inner = Silent()
 
 
+def plain_lines(wanted: bool) -> Display:
+    """Return plain lines on standard error, where they are wanted."""
+    return Guarded(Lines()) if wanted and sys.stderr is not None else Silent()
+
+
 def display(wanted: bool) -> Display:
-    """Return what suits standard error."""
-    if not wanted or sys.stderr is None:
-        return Silent()
-    return Guarded(LiveTable() if sys.stderr.isatty() else Lines())
+    """Return what suits standard error: a live table in a terminal, of which there may be one at a time, else plain lines."""
+    if wanted and sys.stderr is not None and sys.stderr.isatty():
+        return Guarded(LiveTable())
+    return plain_lines(wanted)

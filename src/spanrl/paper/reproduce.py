@@ -15,6 +15,7 @@ from typing import Any
 
 from spanrl.axes import new_figure
 from spanrl.errors import UnknownNameError
+from spanrl.experiments.progress import Display, Tally, display, plain_lines
 from spanrl.experiments.results import load_results
 from spanrl.experiments.run import CHECKPOINT_EVERY, drive, n_workers
 from spanrl.experiments.spec import Spec
@@ -25,7 +26,6 @@ from spanrl.paper.curves import Experiment, from_results
 from spanrl.paper.experiments import EXPERIMENTS, experiment_spec, experiments_at
 from spanrl.paper.folder import Folder
 from spanrl.paper.pool import SLIPS, Answer, ask
-from spanrl.paper.progress import ProgressLines
 from spanrl.paper.slips import Slip
 from spanrl.paper.system import System
 from spanrl.tables import require_polars
@@ -92,12 +92,11 @@ def reproduce(
             stack.callback(RayEngine(address or "auto", (), (), CHECKPOINT_EVERY).close)
         folder.open()
         stack.callback(folder.close)
-        told = ProgressLines(show)
-        stack.callback(told.end)
+        told = plain_lines(show)
         if not is_compiled("reproduce"):
             told.say("compiling for first use, about half a minute, once …")
         asked = [claim.id for claim in claims if claim.experiment is None]
-        _check(folder, asked if only else [*asked, SLIPS], count, told)
+        _check(folder, asked if only else [*asked, SLIPS], count, show)
         if not only:
             mark_compiled("reproduce")
         wanted = [name for name in experiments_at(chosen) if not only or name in {claim.experiment for claim in claims}]
@@ -120,20 +119,24 @@ def select_claims(only: Iterable[str]) -> list[Claim]:
     return [claim for claim in claims if not wanted or claim.id in wanted]
 
 
-def _check(folder: Folder, tasks: Sequence[str], workers: int, told: ProgressLines) -> None:
+def _check(folder: Folder, tasks: Sequence[str], workers: int, show: bool) -> None:
     """Check the claims, and measure the slips, that are not there yet."""
     todo = sorted((task for task in tasks if not _is_done(folder, task)), key=lambda task: task != FIRST)
     if len(todo) < len(tasks):
-        told.say(f"checked before: {_counted([task for task in tasks if task not in todo])}")
+        plain_lines(show).say(f"checked before: {_counted([task for task in tasks if task not in todo])}")
     if not todo:
         return
-    start = perf_counter()
+    start, told, tally = perf_counter(), display(show), Tally(_counted(todo), cells=len(todo))
+
+    def tick(running: Sequence[str]) -> None:
+        tally.note = f"{tally.finished} of {tally.cells} finished, under way: {', '.join(running)}"
+        told.update(tally)
 
     def done(task: str, answer: Answer) -> None:
+        tally.finished += 1
         if task == SLIPS:
             folder.keep(task, answer.content or {"slips": [], "reason": answer.why}, answer.seconds)
             told.say(f"slips of the text: {answer.why or 'measured'}  ({answer.seconds:.1f} s)")
-            told.advance()
         else:
             _keep(
                 folder,
@@ -143,11 +146,11 @@ def _check(folder: Folder, tasks: Sequence[str], workers: int, told: ProgressLin
                 told,
             )
 
-    told.begin(_counted(todo), len(todo))
+    told.say(f"checking {tally.name}")
     try:
-        ask(todo, folder.scale, workers=min(workers, len(todo)), done=done, tick=told.under_way)
+        ask(todo, folder.scale, workers=min(workers, len(todo)), done=done, tick=tick)
     finally:
-        told.end()
+        told.close()
         folder.spend("claims", perf_counter() - start)
 
 
@@ -164,15 +167,17 @@ def _is_done(folder: Folder, task: str) -> bool:
     return found is not None and found.get("verdict") != "not-run" and "reason" not in found
 
 
-def _keep(folder: Folder, claim: str, outcome: dict[str, Any], seconds: float, told: ProgressLines) -> None:
+def _keep(folder: Folder, claim: str, outcome: dict[str, Any], seconds: float, told: Display) -> None:
     """Keep and tell what became of a claim."""
     folder.keep(claim, outcome, seconds)
     folder.write_claims(claim_entries(folder))
-    told.checked(claim, outcome["verdict"], expected_verdicts()[claim]["verdict"], seconds)
+    verdict, expected = outcome["verdict"], expected_verdicts()[claim]["verdict"]
+    mark = "as expected" if verdict == expected else f"EXPECTED {expected}"
+    told.say(f"{claim:<3} {verdict:<8} {mark}  ({seconds:.1f} s)")
 
 
 def _experiments(
-    folder: Folder, wanted: Sequence[str], claims: Sequence[Claim], told: ProgressLines, options: Mapping[str, Any]
+    folder: Folder, wanted: Sequence[str], claims: Sequence[Claim], told: Display, options: Mapping[str, Any]
 ) -> list[str]:
     """Run the experiments, one after the other, and judge the claims about them; return what went wrong where there is no claim."""
     failed = []
@@ -249,7 +254,7 @@ def complete_experiments(folder: Folder) -> dict[str, Experiment]:
     return found
 
 
-def _conclude(folder: Folder, ids: Sequence[str], failed: Sequence[str], told: ProgressLines) -> Reproduction:
+def _conclude(folder: Folder, ids: Sequence[str], failed: Sequence[str], told: Display) -> Reproduction:
     """Write what was found."""
     from spanrl.paper.page.write import write_pages
 

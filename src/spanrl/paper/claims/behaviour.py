@@ -183,7 +183,7 @@ CLAIMS = (
         place="Sec. 6, after Thm. 12",
         statement="On the sets met along runs, ScOpt (with its pass for the smallest values) needs about as many backups of pairs "
         "as EVI, to the same accuracy.",
-        tolerance=f"at most {100 * NEGLIGIBLE:g} % more backups a run.",
+        tolerance=f"at most {100 * NEGLIGIBLE:g} % more backups per run.",
         check=check_R5,
     ),
 )

@@ -231,15 +231,17 @@ def check_C1(system: System, scale: Scale, delta: float = 0.9, horizon: int = 20
     That law needs runs that draw from the true model, each from random numbers of its own: this is checked too.
     """
     rng, ledger = generator("C1"), Ledger()
-    most = delta * (pi**6 / 945) / 15
-    n = outside = episodes = 0
+    check_sampling(system, ledger)
+    n, most = scale.instances * (len(COVERED) + 1), delta * (pi**6 / 945) / 15
+    critical = next(k for k in range(n + 2) if binom.sf(k - 1, n, most) <= LEVEL)
+    outside = episodes = 0
     for seed in range(scale.instances):
         for env, c in (*COVERED, (random_env(rng), 3.0)):
             agent = UCRL(delta) if seed % 4 == 3 else SCAL(c, delta)
             found = run(system, env, agent, horizon=horizon, seed=seed, audit=True)
-            n, outside = n + 1, outside + int(not found.episodes["contains"].all())
+            outside += int(not found.episodes["contains"].all())
             episodes += found.episodes["contains"].size
-    critical = next(k for k in range(n + 2) if binom.sf(k - 1, n, most) <= LEVEL)
+            ledger.true(f"at most {critical - 1} runs with M outside (level {LEVEL:g})", outside < critical)
     ledger.note("runs", n)
     ledger.note("episodes", episodes)
     ledger.note("runs in which M left a set", outside)
@@ -250,8 +252,6 @@ def check_C1(system: System, scale: Scale, delta: float = 0.9, horizon: int = 20
         "power",
         "low: with these radii the model leaves a set far more rarely than the bound allows; C0 is the sharp check",
     )
-    ledger.true(f"at most {critical - 1} runs with M outside (level {LEVEL:g})", outside < critical)
-    check_sampling(system, ledger)
     return ledger.outcome()
 
 

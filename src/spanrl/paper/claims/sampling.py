@@ -46,7 +46,7 @@ WEIGHT = 0.3
 
 _WORDS = 1000
 _STEPS = 5000
-_WALK = 50_000
+_WALK = 20_000
 
 
 class Statistic(NamedTuple):

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 COST_HEADERS = (
     "Agent",
     "Domain",
-    "Episodes a run",
-    "Sweeps an episode (median)",
-    "µs of planning an episode (median)",
+    "Episodes per run",
+    "Sweeps per episode (median)",
+    "µs of planning per episode (median)",
     "Share of planning",
 )
 SWEEP_HEADERS = ("Agent", "T", *AGENT_HEADERS[1:])

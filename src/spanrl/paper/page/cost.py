@@ -21,7 +21,7 @@ _ROOM = 1.5  # beside the outermost values
 
 
 def planning(found: Mapping[str, Experiment]) -> Picture:
-    """Draw sweeps and microseconds of planning an episode, an agent a row, by the name of the place."""
+    """Draw sweeps and microseconds of planning per episode, one row per agent, by the name of the place."""
     figure, axes = panels(2)
     rows: list[tuple[float, Curves | None, str]] = []
     y = 0.0
@@ -51,7 +51,7 @@ def planning(found: Mapping[str, Experiment]) -> Picture:
     runs = runs_per_agent(len(group.seeds) for one in found.values() for group in one.groups)
     caption = (
         f"The cost of a plan, by extended value iteration (UCRL) and by ScOpt (SCAL), each on the data of its own runs and from a warm "
-        f"start: sweeps (left) and microseconds (right) an episode, median and range of {runs}. {_compared(found)}"
+        f"start: sweeps (left) and microseconds (right) per episode, median and range of {runs}. {_compared(found)}"
     )
     return Picture("planning", "The cost of planning an episode", caption, figure)
 

@@ -103,7 +103,7 @@ def domains_section() -> Markup:
 def _shown(domain: Domain) -> ShownDomain:
     env = make(domain.env)
     facts = analyse(env.mdp)
-    graph = Markup(mdp_graph(env, caption=plain(domain.title), policy=facts.policy))
+    graph = mdp_graph(env, caption=plain(domain.title), policy=facts.policy)
     return ShownDomain(domain, graph, _constants(facts))
 
 

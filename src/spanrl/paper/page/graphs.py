@@ -7,7 +7,6 @@ policy plays is drawn thicker and in the accent colour. The description says the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from itertools import count
 from typing import NamedTuple
 
@@ -18,10 +17,9 @@ from spanrl.models.policy import Policy
 from spanrl.paper.page.layouts import Layout, Pair, direction, layout
 from spanrl.paper.page.placing import FONT_SIZE, Board, Label, text_width
 from spanrl.paper.page.wording import action_name, pairs, played, reward_text, state_name, transitions, value
+from spanrl.report.templates import Markup, render
 from spanrl.report.text import elided
 
-INK, SOFT, PAPER = "var(--ink, #1b1f24)", "var(--soft, #57606a)", "var(--paper, #fff)"
-RAISED, ACCENT = "var(--raised, #f6f7f9)", "var(--accent, #0b5cad)"
 _DOT, _MARGIN, _LONGEST_NAME = 4.5, 8.0, 14
 _HEAD_LENGTH, _HEAD_WIDTH = 10.0, 4.5
 _TIMES = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
@@ -63,21 +61,32 @@ class Drawing(NamedTuple):
         return [*self.actions.values(), *(label for labels in self.probabilities.values() for label in labels)]
 
 
-def mdp_graph(env: Env, *, caption: str, policy: Policy | None = None) -> str:
+class DrawnPair(NamedTuple):
+    """A pair as paths: the lines to its dot and on from there, the heads of its arrows; its dot and all labels beside them."""
+
+    is_marked: bool
+    lines: str
+    heads: str
+    dot: complex
+    labels: list[Label]
+
+
+def mdp_graph(env: Env, *, caption: str, policy: Policy | None = None) -> Markup:
     """Return an ``<svg>`` of a small MDP, at most six states; its title is ``caption``, what ``policy`` plays is marked."""
-    graph, name = drawing(env), f"mdp-graph-{next(_numbers)}"
+    graph = drawing(env)
     marked = {(s, a) for s, a in graph.arrows if policy is not None and policy.probs[s, a] > 0}
-    left, top, width, height = _frame(graph)
-    description = transitions(env) + (f" {played(env.mdp, policy)}" if policy is not None else "")
     ordered = sorted(graph.arrows, key=lambda pair: (pair in marked, pair))  # what is marked lies on top
-    return (
-        f'<svg class="mdp-graph" role="img" aria-labelledby="{name}-title {name}-desc" xmlns="http://www.w3.org/2000/svg" '
-        f'viewBox="{left:.0f} {top:.0f} {width:.0f} {height:.0f}" width="{1.1 * width:.0f}" font-size="{FONT_SIZE}" '
-        'text-anchor="middle" style="max-width:100%;height:auto">\n'
-        f'<title id="{name}-title">{escape(caption)}</title>\n<desc id="{name}-desc">{escape(description)}</desc>\n'
-        f"{_lines([_pair(graph, pair, pair in marked) for pair in ordered])}"
-        f"{_lines([_state(graph, s, state_name(env.mdp, s)) for s in range(env.mdp.n_states)])}"
-        f"{_lines([_labels(graph, pair, pair in marked) for pair in ordered])}</svg>"
+    return render(
+        "paper/page/graph.svg.j2",
+        id=f"mdp-graph-{next(_numbers)}",
+        caption=caption,
+        description=transitions(env) + (f" {played(env.mdp, policy)}" if policy is not None else ""),
+        frame=_frame(graph),
+        font_size=FONT_SIZE,
+        pairs=[_pair(graph, pair, pair in marked) for pair in ordered],
+        dot_radius=_DOT,
+        states=[(_short(state_name(env.mdp, s)), centre) for s, centre in enumerate(graph.layout.states)],
+        radius=graph.radius,
     )
 
 
@@ -146,25 +155,19 @@ def _frame(graph: Drawing) -> tuple[float, float, float, float]:
     return left, top, max(p.real for p in points) + _MARGIN - left, max(p.imag for p in points) + _MARGIN - top
 
 
-def _lines(shapes: list[str]) -> str:
-    return "".join(f"{shape}\n" for shape in shapes)
-
-
 def _xy(point: complex) -> str:
     return f"{point.real:.1f} {point.imag:.1f}"
 
 
-def _pair(graph: Drawing, pair: Pair, is_marked: bool) -> str:
-    """Draw the line to a dot, the dot, and its arrows."""
-    dot = graph.layout.dots[pair]
-    colour, width = (ACCENT, 2.5) if is_marked else (SOFT, 1.5)
-    stem = _curve(graph.stems[pair], 0)
-    curves = "".join(_curve(arrow, _HEAD_LENGTH / 2) for arrow in graph.arrows[pair])
-    heads = "".join(_head(arrow) for arrow in graph.arrows[pair])
-    return (
-        f'<g stroke="{colour}" stroke-width="{width}" fill="none"><path d="{stem}{curves}"/>'
-        f'<g fill="{colour}" stroke="none"><path d="{heads}"/>'
-        f'<circle cx="{dot.real:g}" cy="{dot.imag:g}" r="{_DOT + is_marked}"/></g></g>'
+def _pair(graph: Drawing, pair: Pair, is_marked: bool) -> DrawnPair:
+    """Write a pair as paths."""
+    stem, arrows = graph.stems[pair], graph.arrows[pair]
+    return DrawnPair(
+        is_marked,
+        lines="".join([_curve(stem, 0), *(_curve(arrow, _HEAD_LENGTH / 2) for arrow in arrows)]),
+        heads="".join(map(_head, arrows)),
+        dot=graph.layout.dots[pair],
+        labels=[graph.actions[pair], *graph.probabilities[pair]],
     )
 
 
@@ -182,26 +185,3 @@ def _head(arrow: Arrow) -> str:
 
 def _unit(step: complex) -> complex:
     return step / abs(step)
-
-
-def _state(graph: Drawing, s: int, name: str) -> str:
-    centre = graph.layout.states[s]
-    return (
-        f'<g><circle cx="{centre.real:.1f}" cy="{centre.imag:.1f}" r="{graph.radius:.1f}" fill="{RAISED}" stroke="{INK}" '
-        f'stroke-width="1.5"/><text x="{centre.real:.1f}" y="{centre.imag:.1f}" dy=".35em" fill="{INK}" font-weight="600">'
-        f"{escape(_short(name))}</text></g>"
-    )
-
-
-def _labels(graph: Drawing, pair: Pair, is_marked: bool) -> str:
-    """Write the label of a pair and of its arrows, with a rim in the colour of the page should a line come near."""
-    colour = ACCENT if is_marked else INK
-    texts = "".join(map(_text, (graph.actions[pair], *graph.probabilities[pair])))
-    return (
-        f'<g fill="{colour}" stroke="{PAPER}" stroke-width="3" paint-order="stroke" stroke-linejoin="round">{texts}</g>'
-    )
-
-
-def _text(label: Label) -> str:
-    centre = label.box.centre
-    return f'<text x="{centre.real:.1f}" y="{centre.imag:.1f}" dy=".35em">{escape(label.text)}</text>'
