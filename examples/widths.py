@@ -13,16 +13,16 @@ from spanrl.axes import DASHES, PALETTE, new_figure, tidy
 from spanrl.confidence.bernstein import BernsteinBox
 from spanrl.confidence.hoeffding import HoeffdingBall
 from spanrl.confidence.kt import KT
-from spanrl.confidence.ucrl2b import UCRL2B
-from spanrl.confidence.ucrl3 import UCRL3
+from spanrl.confidence.ucrl2b import UCRL2BBox
+from spanrl.confidence.ucrl3 import UCRL3Box
 from spanrl.models.counts import Counts
 from spanrl.planning.problem import prepare
 
 BOUNDS = {
     "UCRL2 (L1 ball)": HoeffdingBall(),
     "bernstein (SCAL's paper)": BernsteinBox(),
-    "ucrl2b": UCRL2B(),
-    "ucrl3": UCRL3(),
+    "ucrl2b": UCRL2BBox(),
+    "ucrl3": UCRL3Box(),
     "kt": KT(),
 }
 N_STATES, N_ACTIONS, TIME = 20, 4, 10**6

@@ -79,7 +79,7 @@ def table(plan: Decision, shape: tuple[int, int]) -> np.ndarray:
 def by_the_agent(env: Env, agent: Any, horizon: int, rng: Any) -> tuple[list[tuple[int, Any]], Any]:
     """Do the same with an agent of ours, by act and observe; also return its learner."""
     learner, step, s, episodes = (
-        agent.start(ProblemInfo.from_mdp(env.mdp), rng),
+        agent.start(ProblemInfo.from_mdp(env.mdp, horizon), rng),
         fixed_outcomes(env),
         first_state(env),
         [],

@@ -16,8 +16,8 @@ from spanrl import MDP, ProblemInfo
 from spanrl.confidence.bernstein import BernsteinBox
 from spanrl.confidence.estimate import Known, check_sets, new_numbers, read_only
 from spanrl.confidence.hoeffding import HoeffdingBall
-from spanrl.confidence.ucrl2b import UCRL2B
-from spanrl.confidence.ucrl3 import UCRL3
+from spanrl.confidence.ucrl2b import UCRL2BBox
+from spanrl.confidence.ucrl3 import UCRL3Box
 from spanrl.kernels.jit import interpreted
 from spanrl.models.counts import Counts
 
@@ -30,8 +30,8 @@ ESTIMATES = [
     BernsteinBox("rsqrt"),
     HoeffdingBall(),
     HoeffdingBall("rsqrt"),
-    UCRL2B(0.3),
-    UCRL3(0.3),
+    UCRL2BBox(0.3),
+    UCRL3Box(0.3),
 ]
 seeds = st.integers(0, 10**6)
 times = st.integers(1, 10**8)

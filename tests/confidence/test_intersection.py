@@ -19,8 +19,8 @@ from spanrl.confidence.bernstein import BernsteinBox
 from spanrl.confidence.hoeffding import HoeffdingBall
 from spanrl.confidence.intersection import held_from, intersect
 from spanrl.confidence.kt import KT
-from spanrl.confidence.ucrl2b import UCRL2B
-from spanrl.confidence.ucrl3 import UCRL3
+from spanrl.confidence.ucrl2b import UCRL2BBox
+from spanrl.confidence.ucrl3 import UCRL3Box
 from spanrl.errors import OptionError, RunFileError
 from spanrl.models.counts import Batch, Counts
 from spanrl.models.states import StateReader
@@ -97,7 +97,7 @@ class TestSets:
     @pytest.mark.parametrize("room", [0, 300], ids=["room is made on the way", "there is room"])
     @pytest.mark.parametrize("drift", [False, True])
     @pytest.mark.parametrize(
-        "estimate", [KT(0.9), UCRL2B(0.9), UCRL3(0.9), TooNarrow()], ids=lambda e: type(e).__name__
+        "estimate", [KT(0.9), UCRL2BBox(0.9), UCRL3Box(0.9), TooNarrow()], ids=lambda e: type(e).__name__
     )
     def test_are_the_intersections_of_all_so_far(self, estimate, drift, room):
         info, rng = ragged_info(6, 3, -1.0, 2.0), np.random.default_rng(8)
@@ -120,7 +120,7 @@ class TestSets:
         assert planner._work.exact, (
             "what is left of an interval may be smaller than the shared one, whatever the bound promises"
         )
-        if drift and not isinstance(estimate, UCRL2B):
+        if drift and not isinstance(estimate, UCRL2BBox):
             assert wanted.n_fallbacks > 0
 
     @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ class TestSets:
         ],
     )
     def test_each_kind_of_emptiness_falls_back(self, before, is_empty):
-        info, estimate = ragged_info(6, 1, 0.0, 1.0), UCRL3(0.5)
+        info, estimate = ragged_info(6, 1, 0.0, 1.0), UCRL3Box(0.5)
         counts = Counts.empty(info.n_pairs)
         counts.reserve(2)
         add(counts, {(0, 1.0, 0): 50, (0, 1.0, 1): 50})

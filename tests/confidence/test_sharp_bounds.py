@@ -11,15 +11,15 @@ from spanrl import MDP, SCAL, UCRL, Env, bellman, check_agent, learn, make_agent
 from spanrl.agents.episodes import DOUBLING, one_over_root
 from spanrl.agents.planner import Planner, Start
 from spanrl.agents.registry import agent_id
-from spanrl.confidence.ucrl2b import UCRL2B
-from spanrl.confidence.ucrl3 import UCRL3
+from spanrl.confidence.ucrl2b import UCRL2BBox
+from spanrl.confidence.ucrl3 import UCRL3Box
 from spanrl.errors import OptionError
 from spanrl.models.counts import Batch, Counts
 from spanrl.paper.oracles_sets import pair_maximum_lp
 from spanrl.planning.problem import prepare
 from ways import assert_all_ways_agree, assert_interpreted_agrees, ragged_env
 
-BOUNDS = {"ucrl2b": UCRL2B, "ucrl3": UCRL3}
+BOUNDS = {"ucrl2b": UCRL2BBox, "ucrl3": UCRL3Box}
 LP = 1e-9
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spanrl import ProblemInfo
-from spanrl.confidence.ucrl2b import UCRL2B, ucrl2b_radius
+from spanrl.confidence.ucrl2b import UCRL2BBox, ucrl2b_radius
 
 FEWER = settings(deadline=None, derandomize=True, max_examples=30)
 DIGITS = Context(prec=40)
@@ -40,12 +40,12 @@ def test_radius_by_hand(function, arguments, radius):
 )
 def test_table_of_the_literature(p, n, printed):
     """S = 20, A = 4, δ = 0.05: the radii that others have worked out, to their digits."""
-    log_term = UCRL2B().settings(ProblemInfo(20, 4))[0] + log(n)
+    log_term = UCRL2BBox().settings(ProblemInfo(20, 4))[0] + log(n)
     assert isclose(ucrl2b_radius(p * (1 - p), float(n), log_term, 1.0), printed, rel_tol=6e-3)
 
 
 @FEWER
-@given(st.integers(0, 10**6), st.sampled_from([UCRL2B(), UCRL2B(0.9), UCRL2B(1e-6)]))
+@given(st.integers(0, 10**6), st.sampled_from([UCRL2BBox(), UCRL2BBox(0.9), UCRL2BBox(1e-6)]))
 def test_intervals(seed, estimate):
     """A in the logarithm is the largest number of actions of a state; variances are means of squares."""
     info, counts = problem(seed)
@@ -86,11 +86,11 @@ class TestCoverage:
 
     @pytest.mark.parametrize(("S", "n_visits"), CASES)
     def test_the_model_is_outside_as_rarely_as_promised(self, S, n_visits):
-        assert not is_refuted(leaves(UCRL2B(self.DELTA), S, N_RUNS, n_visits), N_RUNS, self.most(S))
+        assert not is_refuted(leaves(UCRL2BBox(self.DELTA), S, N_RUNS, n_visits), N_RUNS, self.most(S))
 
     @pytest.mark.parametrize(("S", "n_visits"), CASES)
     def test_a_fault_shows(self, S, n_visits):
-        failures = leaves(UCRL2B(self.DELTA), S, N_RUNS, n_visits, narrower=6.0)
+        failures = leaves(UCRL2BBox(self.DELTA), S, N_RUNS, n_visits, narrower=6.0)
         assert is_refuted(failures, N_RUNS, self.most(S))
 
     def test_the_share_of_each_interval(self):

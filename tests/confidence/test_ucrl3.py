@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_ucrl3_interval import DIGITS, Definition
 
 from spanrl import ProblemInfo
-from spanrl.confidence.ucrl3 import UCRL3, ucrl3_radius
+from spanrl.confidence.ucrl3 import UCRL3Box, ucrl3_radius
 
 FEWER = settings(deadline=None, derandomize=True, max_examples=12)
 ENDS = Decimal("1e-12")
@@ -41,12 +41,12 @@ def test_reward_radius_by_hand(function):
 
 
 def test_the_level_is_shared_by_3_and_3S():
-    (level,) = UCRL3(0.3).settings(ProblemInfo(7, 3))
+    (level,) = UCRL3Box(0.3).settings(ProblemInfo(7, 3))
     assert level == pytest.approx(log(24 * 21 / 0.3), rel=1e-15)
 
 
 @FEWER
-@given(st.integers(0, 10**6), st.sampled_from([UCRL3(), UCRL3(0.9), UCRL3(1e-6)]))
+@given(st.integers(0, 10**6), st.sampled_from([UCRL3Box(), UCRL3Box(0.9), UCRL3Box(1e-6)]))
 def test_intervals(seed, estimate):
     info, counts = problem(seed)
     bounded = estimate.bounded(counts, 7, info)
@@ -86,14 +86,14 @@ class TestCoverage:
 
     @pytest.mark.parametrize(("S", "n_visits", "most"), CASES)
     def test_the_model_is_outside_as_rarely_as_promised(self, S, n_visits, most):
-        failures = leaves(UCRL3(self.DELTA), S, N_RUNS, n_visits)
+        failures = leaves(UCRL3Box(self.DELTA), S, N_RUNS, n_visits)
         assert not is_refuted(failures, N_RUNS, most)
         assert is_refuted(failures, N_RUNS, most / 10), "and not much more rarely: the sets are not too wide"
 
     @pytest.mark.parametrize(("S", "n_visits", "most"), CASES)
     @pytest.mark.parametrize("fault", ["level times 8", "two thirds of the width"])
     def test_a_fault_shows(self, S, n_visits, most, fault):
-        estimate = UCRL3(self.DELTA)
+        estimate = UCRL3Box(self.DELTA)
         wrong = estimate.settings(ProblemInfo(S, 1)) - np.log(8)
         options = {"settings": lambda n: wrong} if fault == "level times 8" else {"narrower": 1.5}
         assert is_refuted(leaves(estimate, S, N_RUNS, n_visits, **options), N_RUNS, most)

@@ -33,7 +33,6 @@ from spanrl.confidence.estimate import Estimate
 from spanrl.confidence.intersection import held_from
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed
-from spanrl.kernels.layout import PLAIN
 from spanrl.kernels.plan_workspace import new_episode_policy
 from spanrl.kernels.sampling import Sampler
 from spanrl.models.bounded import BoundedMDP
@@ -213,7 +212,7 @@ class Learner:
         """What it can do for those who run it: see :mod:`spanrl.agents.offers`."""
         rules = self.rules
         found = {HOOK, RESUME}
-        if rules.estimate.geometry != PLAIN and not rules.estimate.draws:
+        if rules.estimate.is_set:
             found.add(SETS)
         if is_compilable(self.rng) and not (rules.perturb or rules.best_of_both or self.on_episode):
             found.add(EPISODES)

@@ -17,7 +17,7 @@ from spanrl.kernels.counting import add_batch, note_changes
 from spanrl.kernels.extended import CONVERGED, TOO_WIDE, start_planning
 from spanrl.kernels.frozen_policy import by_length, new_frozen_policy
 from spanrl.kernels.jit import Passed, check_part
-from spanrl.kernels.layout import BALL, BOX, KL, PLAIN, Arrays, new_workspace
+from spanrl.kernels.layout import BALL, BONUS, BOX, KL, PLAIN, Arrays, new_workspace
 from spanrl.kernels.plan_workspace import (
     N_SWEEPS,
     ROUNDS,
@@ -90,8 +90,10 @@ class Planner:
         ``differences`` [S, S], closed and finite, take the place of a span bound.
         """
         S, k = info.n_states, info.n_pairs
-        if getattr(estimate, "geometry", None) not in (PLAIN, BOX, BALL, KL):
-            raise OptionError(f"Rules: the geometry of {type(estimate).__name__} must be PLAIN, BOX, BALL or KL.")
+        if getattr(estimate, "geometry", None) not in (PLAIN, BOX, BALL, KL, BONUS):
+            raise OptionError(
+                f"Rules: the geometry of {type(estimate).__name__} must be PLAIN, BOX, BALL, KL or BONUS."
+            )
         if intersect and not (estimate.is_uniform and estimate.geometry == BOX and not estimate.rewrites):
             raise OptionError(
                 f"Rules: the sets of {type(estimate).__name__} cannot be intersected. Leave intersect out."
@@ -201,7 +203,7 @@ class Planner:
             if self.intersects:
                 self.held = self.held.moved_to(moved[-2:], int(seen.succ_ptr[-1]))
             self._seen, self._listed = seen, -1
-            slack = sets.size if estimate.geometry in (BALL, KL) else self._rows.slack
+            slack = sets.size if estimate.geometry in (BALL, KL, BONUS) else self._rows.slack
             parts = (sets.succ_ptr, sets.succ, sets.low, sets.room, slack, sets.rest)
             model, room = Arrays(estimate.geometry, info.pair_ptr, *map(read_only, parts)), sets.succ.size
             shifted = sets.r_high if info.r_min == 0 else np.empty(k)

@@ -12,8 +12,8 @@ from spanrl.options import one_of, require
 BOUNDS = {
     "bernstein": "bernstein:BernsteinBox",
     "kt": "kt:KT",
-    "ucrl2b": "ucrl2b:UCRL2B",
-    "ucrl3": "ucrl3:UCRL3",
+    "ucrl2b": "ucrl2b:UCRL2BBox",
+    "ucrl3": "ucrl3:UCRL3Box",
     "kl": "kl:KLBall",
 }
 """The module in this folder, and the class: a frozen dataclass whose fields are the options it takes."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from spanrl.confidence.intersection import Held, intersect
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed, Signature, check
-from spanrl.kernels.layout import BALL, BOX, KL, PLAIN
+from spanrl.kernels.layout import BALL, BONUS, BOX, KL, PLAIN
 from spanrl.kernels.plan_workspace import Sets
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Counts, Seen
@@ -80,7 +80,7 @@ class Estimate:
     """The base of estimates: what their class says besides ``fill``.
 
     Attributes:
-        geometry: BOX, BALL, KL or PLAIN.
+        geometry: BOX, BALL, KL, PLAIN or BONUS.
         n_kept: how many numbers it keeps per pair and per listed successor. They are a cache, zeros again where ``known.changed`` lists
             all pairs, so they must follow from the counts.
         owns_rows: whether ``fill`` also writes the rows, ``sets.succ_ptr`` and ``sets.succ``; otherwise these are those of the counts.
@@ -102,6 +102,11 @@ class Estimate:
     varies_delta: ClassVar[bool] = False
     is_uniform: ClassVar[bool] = False
     draws: ClassVar[bool] = False
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it is a set of plausible models, not one model."""
+        return not self.draws and self.geometry in (BOX, BALL, KL)
 
     def settings(self, info: ProblemInfo) -> NDArray[np.float64]:
         """Return the numbers that ``fill`` takes: levels, scales."""
@@ -132,7 +137,7 @@ class Estimate:
         self, counts: Counts, t: int, info: ProblemInfo, state: int = 0, held: Held | None = None
     ) -> BoundedMDP:
         """Return the set of an episode that begins at time t in ``state`` as a checked model, intersected with those ``held`` so far."""
-        if self.draws or self.geometry == PLAIN:
+        if not self.is_set:
             raise OptionError(f"{type(self).__name__}: has one model, no set of plausible ones.")
         sets = self.sets(counts, t, info, state=state)
         if held is not None:
@@ -184,13 +189,17 @@ def check_sets(geometry: int, n_states: int, sets: Sets) -> None:
     if geometry == PLAIN:
         assert (np.abs(total - 1) <= _ROUNDING).all(), "the distributions of a plain model must sum to 1"
         return
+    if geometry == BONUS:
+        assert ((sets.size >= 0) & (sets.rest >= 0)).all(), "x and y must be ≥ 0"
+        assert (total <= 1 + _ROUNDING).all(), "the distributions of a model with a bonus must not sum to more than 1"
+        return
     if geometry in (BALL, KL):
         assert (sets.size >= 0).all(), "radii must be ≥ 0"
         centred = sets.size < (1 if geometry == BALL else np.inf)
         assert (np.abs(total[centred] - 1) <= _ROUNDING).all(), "the centres of balls must sum to 1"
         assert geometry == BALL or (low > 0).all(), "the centres of KL balls must be > 0"
         return
-    assert geometry == BOX, "the geometry is BOX, BALL, KL or PLAIN"
+    assert geometry == BOX, "the geometry is BOX, BALL, KL, PLAIN or BONUS"
     assert (sets.room[:n] >= 0).all(), "rooms must be ≥ 0"
     assert (high <= 1 + _ROUNDING).all(), "upper ends must be ≤ 1"
     assert ((sets.rest >= 0) & (sets.rest <= 1)).all(), "the upper end of unlisted states must lie in [0, 1]"

@@ -59,7 +59,7 @@ def fill_ucrl2b(known, settings, kept, sets):
 
 
 @dataclass(frozen=True)
-class UCRL2B(Estimate):
+class UCRL2BBox(Estimate):
     """UCRL2B's boxes: they hold the true model, in all episodes at once, with probability 1 − ``delta`` and more."""
 
     delta: float = 0.05

@@ -64,7 +64,7 @@ def fill_ucrl3(known, settings, kept, sets):
 
 
 @dataclass(frozen=True)
-class UCRL3(Estimate):
+class UCRL3Box(Estimate):
     """UCRL3's boxes: they hold the true model, in all episodes at once, with probability 1 − ``delta``."""
 
     delta: float = 0.05

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.confidence.estimate import Estimate
-from spanrl.kernels.layout import BALL, KL, PLAIN
+from spanrl.kernels.layout import BALL, KL
 from spanrl.models.counts import Counts
 from spanrl.models.info import ProblemInfo
 
@@ -40,7 +40,7 @@ def free_mass(
     estimate: Estimate, counts: Counts, t: int, info: ProblemInfo, state: int = 0
 ) -> NDArray[np.float64] | None:
     """Return the free mass [n_pairs] of the sets of an episode that begins at time t in ``state``; None where it is one model."""
-    if estimate.draws or estimate.geometry == PLAIN:
+    if not estimate.is_set:
         return None
     sets = estimate.sets(counts, t, info, state=state)
     if estimate.geometry in (BALL, KL):

@@ -2,8 +2,8 @@
 
 A sweep over actions gives Lv, and so the gain bracket: it alone can end the iteration. Between two of these the actions chosen by the
 first are frozen (modified policy iteration): in boxes and KL balls with nature's answer to them
-(:mod:`spanrl.kernels.frozen_policy`), in L1 balls nature keeps choosing anew, and in plain models it has no choice. What is assumed of a
-set stands in :class:`spanrl.kernels.plan_workspace.Sets`.
+(:mod:`spanrl.kernels.frozen_policy`), in L1 balls nature keeps choosing anew, bonuses are computed anew, and in plain models it has no
+choice. What is assumed of a set stands in :class:`spanrl.kernels.plan_workspace.Sets`.
 
 Loops are written without branches where the data would decide them: a wrong guess of the processor costs more than a pair.
 """
@@ -13,13 +13,14 @@ from __future__ import annotations
 import numpy as np
 
 from spanrl.kernels.backups import ball_values, pick, sorted_box_values
+from spanrl.kernels.bonus import bonus_values
 from spanrl.kernels.clock import SORTING, now
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.frozen_policy import freeze, sweep_frozen
 from spanrl.kernels.iterate import ROUNDING, bracket, relax
 from spanrl.kernels.jit import kernel, part
 from spanrl.kernels.kl import KL_ROUNDING, kl_values
-from spanrl.kernels.layout import BALL, BOX, KL, PLAIN, Workspace
+from spanrl.kernels.layout import BALL, BONUS, BOX, KL, PLAIN, Workspace
 from spanrl.kernels.order import rank_open, rank_states
 from spanrl.kernels.plan_workspace import CHANGES, GONE, LIVE, N_SWEEPS, NEXT_LOOK, ROUNDS, STEP, WIDTH, WIDTH_BEFORE
 from spanrl.kernels.projection import keep_differences, project
@@ -226,6 +227,8 @@ def _sweep(m, flagged, exact, reward, ws, ranked, rows, v, progress, u, best):
         ball_values(m, reward, 1.0, ws, pairs, ws.q)
     elif m.kind == KL:
         kl_values(m, reward, 1.0, ws, pairs, ws.q)
+    elif m.kind == BONUS:
+        bonus_values(m, reward, ws, pairs, v, ws.q)
     else:
         plain_sweep(m.succ_ptr, m.succ, m.low, reward, pairs, v, ws.q)
     if n_live < ws.pairs.size:
@@ -297,10 +300,13 @@ def _distance(v, w):
 
 
 @kernel
-def _ball_sweep(m, reward, ws, v, u, pairs, c, differences, a):
-    """Do what :func:`sweep_frozen` does for ``pairs`` of a ball model; nature chooses anew."""
+def _sweep_anew(m, reward, ws, v, u, pairs, c, differences, a):
+    """Do what :func:`sweep_frozen` does for ``pairs`` of a model of L1 balls, in which nature chooses anew, or of bonuses."""
     rank_states(1.0, v, ws)
-    ball_values(m, reward, 1.0, ws, pairs, ws.q)
+    if m.kind == BALL:
+        ball_values(m, reward, 1.0, ws, pairs, ws.q)
+    else:
+        bonus_values(m, reward, ws, pairs, v, ws.q)
     for s in range(u.size):
         u[s] = ws.q[pairs[s]]
     project(u, c, differences)
@@ -312,9 +318,10 @@ def _ball_sweep(m, reward, ws, v, u, pairs, c, differences, a):
 @kernel
 def _frozen_sweeps(m, reward, ws, ranked, frozen, v, u, best, c, differences, a, goal, most):
     """Sweep over the frozen policy until the steps are equal up to ``goal``, or ``most`` times; return how often."""
+    is_frozen = m.kind not in (BALL, BONUS)
     for n in range(most):
-        if m.kind == BALL:
-            width = _ball_sweep(m, reward, ws, v, u, best, c, differences, a)
+        if not is_frozen:
+            width = _sweep_anew(m, reward, ws, v, u, best, c, differences, a)
         else:
             width = sweep_frozen(frozen, ws.keys, ranked, v, u, c, differences, a)
         if width <= goal:
@@ -380,7 +387,7 @@ def improve(work, goal, tol):
         if goal.inner > 0:
             live = rows.live[: np.int64(progress[LIVE])]
             _keep_leads(live, rows.state, rows.lead, rows.top, rows.v, ws.q, best, v, progress[GONE])
-            if m.kind != BALL:
+            if m.kind not in (BALL, BONUS):
                 progress[CHANGES] = freeze(
                     m, flagged, reward, ws, ranked, rows, best, frozen, progress[ROUNDS] == 1.0, work.owned
                 )

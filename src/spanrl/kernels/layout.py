@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-PLAIN, BOX, BALL, KL = 0, 1, 2, 3
+PLAIN, BOX, BALL, KL, BONUS = range(5)
 
 FREE = 2.0
 """Value of ``slack`` that marks a box which allows every distribution."""
@@ -19,6 +19,7 @@ class Arrays(NamedTuple):
     box:   ``low`` the lower ends, ``room`` = high − low, ``slack`` = 1 − Σ low (or FREE), ``rest`` the upper end of each state not listed.
     ball:  ``low`` the centre, ``slack`` = radius / 2; room and rest are empty.
     KL:    ``low`` the centre, positive, ``slack`` the radius in KL(centre, ·); room and rest are empty.
+    bonus: ``low`` the centre, ``slack`` and ``rest`` what :mod:`spanrl.kernels.bonus` calls x and y; of learners only.
     """
 
     kind: int

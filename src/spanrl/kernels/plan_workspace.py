@@ -22,6 +22,7 @@ class Sets(NamedTuple):
     L1 balls: ``low`` is the centre, a distribution, and ``size`` half of the radius; 1 or more allows everything.
     KL balls: ``low`` is the centre, a distribution without zeros, and ``size`` the radius; ∞ allows everything.
     Plain models: ``low`` is the distribution.
+    Plain models with a bonus (:mod:`spanrl.kernels.bonus`): ``low`` is the distribution, or γ times it, ``size`` and ``rest`` are x and y.
     Rewards lie in [r_low, r_high], within [r_min, r_max]; plain models may exceed it, and have both ends equal.
     """
 
@@ -29,7 +30,7 @@ class Sets(NamedTuple):
     succ: Any  # uint32 [n]
     low: Any  # float64 [n]
     room: Any  # float64 [n]
-    size: Any  # float64 [n_pairs]  of balls
+    size: Any  # float64 [n_pairs]  of balls, and of a bonus
     rest: Any  # float64 [n_pairs]
     r_low: Any  # float64 [n_pairs]
     r_high: Any  # float64 [n_pairs]

@@ -28,7 +28,10 @@ def notes(learner: Any, optimum: Optimum | None) -> list[str]:
 def note_on_sets(learner: Learner) -> str | None:
     """Say where the sets of the last plan are vacuous for most of the visited pairs, and which bounds are not, from the same counts."""
     rules, at = learner.rules, _last_plan(learner)
-    found = vacuity(rules.estimate, *at)
+    try:
+        found = vacuity(rules.estimate, *at)
+    except AssertionError as error:  # somebody else's sets; what was played is not lost for it
+        return f"the sets of {type(rules.estimate).__name__} break the contract: {error}. See check_agent."
     if found is None or found.of_pairs <= _MOST:
         return None
     level = getattr(rules.estimate, "delta", None)
