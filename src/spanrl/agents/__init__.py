@@ -1,6 +1,7 @@
 """Who decides: one file per algorithm, and one line for it here."""
 
 BUILT_IN = {
+    "imed-rl": "imed_rl:IMEDRL",
     "psrl": "psrl:PSRL",
     "qlearning": "qlearning:QLearning",
     "scal": "scal:SCAL",
