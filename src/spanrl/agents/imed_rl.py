@@ -26,7 +26,8 @@ Differs from the paper:
 * At most ``max_outcomes`` (r, s') are kept for each pair, or S if that is more; beyond that the nearest rewards with one s' become their
   mean, with which K is slightly too large.
 
-The authors' program has ln(M − (X − μ)λ) for ln(1 − (X − μ)λ), which adds N·ln M to the indices of all actions but the best and explores less.
+The authors' public program has ln(M − (X − μ)λ) in place of ln(1 − (X − μ)λ), with min φ = 0. That adds N·ln M to the index of every action
+but the best, and explores less.
 """
 
 from __future__ import annotations
