@@ -17,6 +17,7 @@ PUBLIC = [
     "BoundedMDP",
     "Env",
     "Evaluation",
+    "IMEDRL",
     "MDP",
     "PSRL",
     "Policy",

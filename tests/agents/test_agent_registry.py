@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from spanrl import PSRL, SCAL, UCRL, UCRL2, QLearning, learn, list_agents, make_agent, register_agent
+from spanrl import IMEDRL, PSRL, SCAL, UCRL, UCRL2, QLearning, learn, list_agents, make_agent, register_agent
 from spanrl.agents import registry
 from spanrl.agents.registry import Agent, AnyLearner, agent_id
 from spanrl.errors import OptionError, UnknownNameError
@@ -84,7 +84,7 @@ class TestMake:
         [
             ("skal", r"make_agent: unknown agent 'skal'\. Did you mean 'scal'\?"),
             ("UCRL", r"make_agent: unknown agent 'UCRL'\."),
-            ("xyzzy", r"make_agent: unknown agent 'xyzzy'\. Known: psrl, qlearning, scal, ucrl, ucrl2\."),
+            ("xyzzy", r"make_agent: unknown agent 'xyzzy'\. Known: imed-rl, psrl, qlearning, scal, ucrl, ucrl2\."),
             ("scal[spanbound=5]", r"scal: unknown parameter 'spanbound'\. Did you mean 'span_bound'\?"),
             ("ucrl[span_bound=5]", r"ucrl: unknown parameter 'span_bound'\."),
         ],
@@ -144,11 +144,11 @@ class TestMake:
 class TestList:
     def test_all_are_there_with_summary_source_and_parameters(self):
         entries = {entry.name: entry for entry in list_agents()}
-        assert list(entries) == ["psrl", "qlearning", "scal", "ucrl", "ucrl2"]
+        assert list(entries) == ["imed-rl", "psrl", "qlearning", "scal", "ucrl", "ucrl2"]
         for entry in entries.values():
             assert entry.summary.endswith(".")
             assert entry.source
-            assert entry.load() in (PSRL, QLearning, SCAL, UCRL, UCRL2)
+            assert entry.load() in (IMEDRL, PSRL, QLearning, SCAL, UCRL, UCRL2)
         scal = entries["scal"].parameters
         assert list(scal) == [
             "span_bound",
@@ -173,7 +173,15 @@ class TestRegister:
         register_agent("lowest", Lowest, summary="Plays the lowest action.", source="here")
         assert make_agent("lowest[offset=1]") == Lowest(1)
         assert agent_id(Lowest(1)) == "lowest[offset=1]"
-        assert [entry.name for entry in list_agents()] == ["lowest", "psrl", "qlearning", "scal", "ucrl", "ucrl2"]
+        assert [entry.name for entry in list_agents()] == [
+            "imed-rl",
+            "lowest",
+            "psrl",
+            "qlearning",
+            "scal",
+            "ucrl",
+            "ucrl2",
+        ]
         run = learn("three-state", "lowest[noisy=true]", horizon=100, seed=0)
         assert run.meta["agent"] == "lowest[noisy=true]"
         assert run.t[-1] == 100

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import inf, log, sqrt
+from math import inf, log
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from spanrl import IMEDRL, MDP, Env, ProblemInfo, analyse, check_agent, learn, make, make_agent, solve, streams
+from spanrl import IMEDRL, MDP, Env, ProblemInfo, analyse, check_agent, make, make_agent, streams
 from spanrl.agents.imed_rl import known
 from spanrl.agents.registry import agent_id
 from spanrl.errors import OptionError
@@ -244,5 +244,97 @@ class TestPseudoCode:
     @pytest.mark.parametrize("mutant", MUTANTS)
     def test_broken_versions_are_noticed(self, mutant, histories):
         wrong, _ = judge_all(mutant, histories)
-        print(mutant, wrong)
         assert wrong > 0
+
+
+class TestExploration:
+    """The guarantee: suboptimal pairs are played ln T/K(s,a) times, K of the true law (Burnetas & Katehakis 1997)."""
+
+    def test_suboptimal_pairs_are_played_as_often_as_the_lower_bound_says(self):
+        """In the end N·K + ln N = ln N(s, best) but for the noise of K̂, a factor (1 ± 0.5) of the mean of eight runs."""
+        mdp, shares, wrong = PROBLEMS["bernoulli"].mdp, [], []
+        P, r, _ = mdp.to_dense()
+        best = analyse(mdp)
+        phi = best.bias - best.bias.max()
+        runs = [remembered(compiled(PROBLEMS["bernoulli"], IMEDRL(), 10**5, seed)[1]).n for seed in range(8)]
+        for s in range(3):
+            chosen = int(best.policy.actions[s])
+            for a in set(range(3)) - {chosen}:
+                x = np.concatenate([phi, 1 + phi])
+                p = np.concatenate([P[s, a] * (1 - r[s, a]), P[s, a] * r[s, a]])
+                K = PseudoCode(INFO).k_inf(x, p, best.gain + phi[s], 1.0)
+                counts = [(n[3 * s + a], n[3 * s + chosen]) for n in runs]
+                shares.append(np.mean([(n * K + log(n)) / log(most) for n, most in counts]))
+                wrong.append(np.mean([(n * (K + log(1 - phi.min())) + log(n)) / log(most) for n, most in counts]))
+        assert 0.5 < min(shares) <= max(shares) < 1.5
+        assert max(wrong) > 1.5, "the counts are not those of ln(M − (X − μ)λ)"
+
+
+class TestRuns:
+    @pytest.mark.parametrize("name", ["ragged", "riverswim"])
+    def test_all_ways_agree(self, name):
+        _, learner = assert_all_ways_agree(PROBLEMS[name], IMEDRL(), 1500, SEED)
+        assert learner.t == 1500 == remembered(learner).n.sum()
+
+    def test_interpreted(self):
+        assert_interpreted_agrees(PROBLEMS["ragged"], IMEDRL(max_outcomes=2), 150, SEED)
+
+    def test_rewards_beyond_the_room_are_merged(self):
+        """Rewards of 100 values: 5 places are enough to keep the successors, and the mean reward of each."""
+        env = PROBLEMS["ragged"]
+        learner = IMEDRL(max_outcomes=5).start(ProblemInfo.from_mdp(env.mdp), 0)
+        rng, state, paid = np.random.default_rng(0), 0, 0.0
+        for _ in range(500):
+            learner.act(state)
+            reward, state = float(np.round(rng.uniform(-1, 2), 2)), int(rng.integers(5))
+            learner.observe(reward, state)
+            paid += reward
+        seen = remembered(learner)
+        assert seen.listed.max() == 5
+        assert seen.times.sum() == 500 == seen.n.sum()
+        assert seen.times @ seen.reward == pytest.approx(paid) == pytest.approx(seen.paid.sum())
+
+    def test_the_tolerance_hardly_matters(self):
+        """A hundred times less of it: the same decisions in nearly all steps."""
+        found = [remembered(compiled(PROBLEMS["bernoulli"], IMEDRL(tol=tol), 2000, SEED)[1]).n for tol in (0.1, 0.001)]
+        assert np.abs(found[0] - found[1]).sum() < 100
+
+    def test_scaling_the_rewards_changes_nothing(self):
+        """K_inf is the same for r ↦ a + br: powers of two, so that the bits agree."""
+        P, r, _ = PROBLEMS["fixed"].mdp.to_dense()
+        found = [
+            remembered(
+                compiled(Env.from_mdp(MDP.from_dense(P, b * r, r_min=0.0, r_max=b), "mean"), IMEDRL(), 1000, SEED)[1]
+            )
+            for b in (1.0, 4.0)
+        ]
+        assert found[0].n.tolist() == found[1].n.tolist()
+        assert (4 * found[0].phi).tolist() == found[1].phi.tolist()
+
+
+class TestOptions:
+    @pytest.mark.parametrize("tol", [0, -1.0, inf, float("nan"), "0.1", True])
+    def test_tol(self, tol):
+        with pytest.raises(OptionError, match=r"IMEDRL: tol must be a finite number > 0; got .* Use 0\.1, say\."):
+            IMEDRL(tol=tol)
+
+    @pytest.mark.parametrize("most", [0, -3, 2.5, "32", True, 10**4 + 1])
+    def test_max_outcomes(self, most):
+        with pytest.raises(OptionError, match=r"IMEDRL: max_outcomes must be a whole number ≥ 1; got"):
+            IMEDRL(max_outcomes=most)
+
+    def test_too_many_states(self):
+        with pytest.raises(OptionError, match=r"IMEDRL: S must be at most 1000; got 1001\. It solves .*; use UCRL\."):
+            IMEDRL().start(ProblemInfo(1001, 1), 0)
+
+    @pytest.mark.parametrize("text", ["imed-rl", "imed-rl[tol=0.5]", "imed-rl[tol=1,max_outcomes=5]"])
+    def test_text_form(self, text):
+        assert agent_id(text) == text == agent_id(make_agent(text))
+
+    def test_contract(self):
+        check_agent("imed-rl")
+        check_agent(IMEDRL(tol=10.0, max_outcomes=1))
+
+    def test_the_horizon_is_not_read(self):
+        _, learner = compiled("three-state", IMEDRL(), 100, SEED)
+        assert not learner.info.horizon_was_read

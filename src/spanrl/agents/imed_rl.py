@@ -12,9 +12,9 @@ K is the least Kullback–Leibler divergence from what was seen to a law on (−
 pairs (r, s') are kept with their counts, for X has their joint law.
 
 What is proved, by Pesquerel and Maillard: where every policy visits all states (ergodic) and rewards are light-tailed with a known upper
-bound, E regret(T)/ln T tends to the least that any uniformly good algorithm can have (Burnetas & Katehakis 1997). Of other models nothing
-is: where a policy may stay in a part of the states, as in RiverSwim, a state that no index points to may never be found. Of finite T
-nothing is either.
+bound, E regret(T)/ln T tends to the least that any uniformly good algorithm can have (Burnetas & Katehakis 1997). That says nothing about a
+given T, nor about other models: where a policy may stay in a part of the states, as in RiverSwim, a state that no index points to may
+never be found.
 
 Differs from the paper:
 

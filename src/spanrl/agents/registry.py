@@ -92,7 +92,7 @@ def list_agents() -> list[Registered]:
         The entries.
 
     >>> [entry.name for entry in list_agents()]
-    ['psrl', 'qlearning', 'scal', 'ucrl', 'ucrl2']
+    ['imed-rl', 'psrl', 'qlearning', 'scal', 'ucrl', 'ucrl2']
     """
     return listed(_ENTRIES)
 

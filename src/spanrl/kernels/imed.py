@@ -90,6 +90,7 @@ def _merge_nearest(succs, rewards, times, first, end):
     times[at] = total
     for k in range(at + 1, end - 1):
         succs[k], rewards[k], times[k] = succs[k + 1], rewards[k + 1], times[k + 1]
+    times[end - 1] = 0.0  # a free place again
 
 
 @kernel
