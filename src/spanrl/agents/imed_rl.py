@@ -18,11 +18,11 @@ never be found.
 
 Differs from the paper:
 
-* φ is the solution within a tolerance: the gain is known within tol·(r_max − r_min)/√t, less than its statistical error, or after 1000
-  sweeps. The bias of an empirical model that is periodic or has several classes need not converge otherwise.
-* The empirical model has one more observation of each pair: the reward r_max, and any state alike. So it is ergodic from the start, has
-  values in states never left, and is optimistic there. It weighs 1/(N+1), and N·K is that of what was seen; but K = 0 where the model, with
-  it, says that a reaches μ.
+* φ is solved by sweeps of value iteration until the gain is known within tol·(r_max − r_min)/√t, less than its statistical error, or
+  1000 sweeps are made; they are damped, so that periodic models converge.
+* The model that is solved has one more observation of each pair: the reward r_max, and any state alike. So it is ergodic from the start,
+  and has values, optimistic ones, in states never left. It weighs 1/(N+1). K is that of what was seen, but 0 where an action reaches μ
+  in the model.
 * At most ``max_outcomes`` (r, s') are kept for each pair, or S if that is more; beyond that the nearest rewards with one s' become their
   mean, with which K is slightly too large.
 
