@@ -14,7 +14,21 @@ from spanrl.agents import registry
 from spanrl.agents.registry import Agent, AnyLearner, agent_id
 from spanrl.errors import OptionError, UnknownNameError
 
-NAMES = ["psrl", "qlearning", "scal", "scal-plus", "tsde", "tucrl", "ucrl", "ucrl2"]
+NAMES = [
+    "focus",
+    "imed-rl",
+    "kl-ucrl",
+    "psrl",
+    "qlearning",
+    "scal",
+    "scal-plus",
+    "tsde",
+    "tucrl",
+    "ucrl",
+    "ucrl2",
+    "ucrl2b",
+    "ucrl3",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +103,7 @@ class TestMake:
             ("UCRL", r"make_agent: unknown agent 'UCRL'\."),
             (
                 "xyzzy",
-                r"make_agent: unknown agent 'xyzzy'\. Known: psrl, qlearning, scal, scal-plus, tsde, tucrl, ucrl, ucrl2\.",
+                rf"make_agent: unknown agent 'xyzzy'\. Known: {', '.join(NAMES)}\.",
             ),
             ("scal[spanbound=5]", r"scal: unknown parameter 'spanbound'\. Did you mean 'span_bound'\?"),
             ("ucrl[span_bound=5]", r"ucrl: unknown parameter 'span_bound'\."),

@@ -2,6 +2,7 @@
 
 BUILT_IN = {
     "focus": "focus:FOCUS",
+    "imed-rl": "imed_rl:IMEDRL",
     "kl-ucrl": "kl_ucrl:KLUCRL",
     "psrl": "psrl:PSRL",
     "qlearning": "qlearning:QLearning",

@@ -96,7 +96,7 @@ def list_agents() -> list[Registered]:
         The entries.
 
     >>> [entry.name for entry in list_agents()]
-    ['psrl', 'qlearning', 'scal', 'scal-plus', 'tsde', 'tucrl', 'ucrl', 'ucrl2']
+    ['focus', 'imed-rl', 'kl-ucrl', 'psrl', 'qlearning', 'scal', 'scal-plus', 'tsde', 'tucrl', 'ucrl', 'ucrl2', 'ucrl2b', 'ucrl3']
     """
     return listed(_ENTRIES)
 
