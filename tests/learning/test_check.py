@@ -30,7 +30,7 @@ from spanrl.errors import InputError, OptionError, UnknownNameError
 from spanrl.models.checks import immutable
 
 ENVS = [entry.name for entry in list_envs()] + ["three-state[delta=0]", "riverswim[variant=osband]"]
-REQUIRED = {"scal": "scal[span_bound=2]", "scal-plus": "scal-plus[span_bound=2]"}
+REQUIRED = {name: f"{name}[span_bound=2]" for name in ("focus", "scal", "scal-plus")}
 AGENTS = [REQUIRED.get(entry.name, entry.name) for entry in list_agents()] + [
     "scal[span_bound=0]",
     "scal[span_bound=0.5,policy=greedy]",
