@@ -24,7 +24,7 @@ from spanrl import MDP, SCAL, UCRL, Env, analyse, learn, solve
 from spanrl.agents.registry import Agent
 
 PACKAGE = "statisticalRL"
-LEARNERS = ("UCRL2B", "UCRL3", "KL-UCRL", "PSRL")
+LEARNERS = ("UCRL2B", "UCRL3", "PSRL")
 TARGET = 1000.0
 TARGETED = ("UCRL2B", "UCRL3")  # PSRL is shown beside
 HORIZON, LONG_HORIZON = 10**5, 10**7
@@ -68,12 +68,7 @@ def learning_peer_rows(smoke: bool) -> list[Row]:
         mdp = MDP.from_dense(**np.load(tables))
         env, gain = Env.from_mdp(mdp, rewards="mean"), solve(mdp, tol=1e-9).gain
         c = float(ceil(analyse(mdp).span))
-        agents = {
-            "UCRL": UCRL(),
-            "UCRL, KL": UCRL(bounds="kl"),
-            "SCAL": SCAL(c),
-            "SCAL, α = 0.05": SCAL(c, p_scale=0.05, r_scale=0.05),
-        }
+        agents = {"UCRL": UCRL(), "SCAL": SCAL(c), "SCAL, α = 0.05": SCAL(c, p_scale=0.05, r_scale=0.05)}
         ours = {name: _ours(env, agent, T) for name, agent in agents.items()}
         rates = {name: _rate(env, agent, 10 * T if smoke else LONG_HORIZON) for name, agent in agents.items()}
         candidates = {name: player.turn for name, player in (ours | theirs).items()}

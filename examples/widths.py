@@ -12,6 +12,7 @@ import spanrl
 from spanrl.axes import DASHES, PALETTE, new_figure, tidy
 from spanrl.confidence.bernstein import BernsteinBox
 from spanrl.confidence.hoeffding import HoeffdingBall
+from spanrl.confidence.kl import KLBall
 from spanrl.confidence.kt import KT
 from spanrl.confidence.ucrl2b import UCRL2BBox
 from spanrl.confidence.ucrl3 import UCRL3Box
@@ -24,6 +25,7 @@ BOUNDS = {
     "ucrl2b": UCRL2BBox(),
     "ucrl3": UCRL3Box(),
     "kt": KT(),
+    "kl": KLBall(),
 }
 N_STATES, N_ACTIONS, TIME = 20, 4, 10**6
 SHARES = 0.0, 0.1, 0.5

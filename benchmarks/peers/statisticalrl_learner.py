@@ -1,4 +1,4 @@
-"""StatisticalRL on its own RiverSwim: ``python statisticalrl_learner.py TABLES.npz LEARNER HORIZON``.
+"""StatisticalRL on its own problems: ``python statisticalrl_learner.py TABLES.npz LEARNER HORIZON [PROBLEM]``.
 
 The tables of the environment are written first. A turn is one run from one seed, in a loop that does nothing but play: the package's
 own keeps lists of sums besides and is slower.
@@ -13,6 +13,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from statisticalrl_environments import register
+from statisticalrl_learners.MDPs_discrete.IMED_RL import IMEDRL
 from statisticalrl_learners.MDPs_discrete.KLUCRL import KLUCRL
 from statisticalrl_learners.MDPs_discrete.PSRL import PSRL
 from statisticalrl_learners.MDPs_discrete.UCRL2B import UCRL2B
@@ -20,11 +21,11 @@ from statisticalrl_learners.MDPs_discrete.UCRL3 import UCRL3
 from turns import serve
 
 DELTA = 0.05
-LEARNERS = {"UCRL2B": UCRL2B, "UCRL3": UCRL3, "KL-UCRL": KLUCRL, "PSRL": PSRL}
+LEARNERS = {"UCRL2B": UCRL2B, "UCRL3": UCRL3, "KL-UCRL": KLUCRL, "PSRL": PSRL, "IMED-RL": lambda S, A, _: IMEDRL(S, A)}
 
 
-def main(tables: str, name: str, horizon: str) -> None:
-    env = gymnasium.make(register.registerStatisticalRLenvironments["river-swim-6"](None)).unwrapped
+def main(tables: str, name: str, horizon: str, problem: str = "river-swim-6") -> None:
+    env = gymnasium.make(register.registerStatisticalRLenvironments[problem](None)).unwrapped
     states, actions, T = range(env.nS), range(env.nA), int(horizon)
     P = np.array([[env.getTransition(s, a) for a in actions] for s in states])
     np.savez(tables, P=P, r=np.array([[env.getMeanReward(s, a) for a in actions] for s in states]))
