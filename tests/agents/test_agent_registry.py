@@ -194,7 +194,7 @@ class TestRegister:
         register_agent("lowest", Lowest, summary="Plays the lowest action.", source="here")
         assert make_agent("lowest[offset=1]") == Lowest(1)
         assert agent_id(Lowest(1)) == "lowest[offset=1]"
-        assert [entry.name for entry in list_agents()] == ["lowest", *NAMES]
+        assert [entry.name for entry in list_agents()] == sorted(["lowest", *NAMES])
         run = learn("three-state", "lowest[noisy=true]", horizon=100, seed=0)
         assert run.meta["agent"] == "lowest[noisy=true]"
         assert run.t[-1] == 100

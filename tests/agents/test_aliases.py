@@ -29,5 +29,5 @@ def test_they_are_not_each_other():
 @pytest.mark.parametrize("kind", ALIASES.values())
 def test_options_are_checked(kind):
     for wrong in ({"delta": "rsqrt"}, {"delta": 2.0}, {"warm_start": "no"}):
-        with pytest.raises(OptionError):
+        with pytest.raises(OptionError, match=rf"^{kind.__name__}: {next(iter(wrong))} must"):
             kind(**wrong)

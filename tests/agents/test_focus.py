@@ -9,8 +9,9 @@ from math import inf, log, log2, sqrt
 import numpy as np
 import pytest
 from family_samples import Decision, assert_same_decisions, iterate, lowest
+from scipy.stats import binom
 
-from spanrl import FOCUS, MDP, Env, ProblemInfo, analyse, check_agent, learn, make, make_agent
+from spanrl import FOCUS, MDP, Env, ProblemInfo, analyse, check_agent, learn, make, make_agent, streams
 from spanrl.agents.focus import VarianceBonus
 from spanrl.agents.registry import agent_id
 from spanrl.bench import garnet
@@ -123,7 +124,7 @@ def test_the_numbers_of_the_estimate_to_forty_digits():
 
 
 def plain_focus(T, c1, c2, H, delta, discounted=False):
-    """Return the decisions of FOCUS as its docstring has them, for fixed rewards in [0, 1]."""
+    """Return the decisions of FOCUS as its docstring has them, for rewards in [0, 1]."""
     gamma = 1 - 1 / T if discounted else 1.0
 
     def decide(counts, allowed, t, s, steps):
@@ -137,11 +138,11 @@ def plain_focus(T, c1, c2, H, delta, discounted=False):
                 out[pair] = 1.0 + v.max()
                 if n > 0:
                     row, y = counts.successors[pair] / n, c2 * H * U / n
-                    r = min(1.0, counts.rewards[pair] / n + 3 * U / n)
+                    r = min(1.0, counts.rewards[pair] / n + sqrt(2 * counts.squares[pair] / n * U / n) + 3 * U / n)
                     out[pair] = r + plain_value(row, c1 * c1 * U / n, y, v, gamma)
             return out
 
-        v, _ = iterate(q, S, H, 1 / sqrt(t))
+        v, _ = iterate(q, S, H, 1 / t)
         visits = 2.0 ** np.ceil(np.log2(N + 1)) - N
         best = lowest(q(v))
         return Decision(best, best, np.zeros(S), np.maximum(visits, 1))
@@ -151,7 +152,7 @@ def plain_focus(T, c1, c2, H, delta, discounted=False):
 
 ENVS = {
     "riverswim": lambda: make("riverswim[variant=osband]"),
-    **{f"random {k}": lambda k=k: Env.from_mdp(garnet(4, 2, 2, seed=k), "mean") for k in range(2)},
+    **{f"random {k}": lambda k=k: Env.from_mdp(garnet(4, 2, 2, seed=k), "bernoulli") for k in range(2)},
 }
 WAYS = {"proved": {}, "sharp": {"c1": 0.2, "c2": 0.05}, "discounted": {"c1": 0.2, "c2": 0.05, "discounted": True}}
 
@@ -201,21 +202,88 @@ def test_the_discounted_form_is_a_restart():
     assert step.mean() == pytest.approx((1 - gamma) * V[0], abs=1e-9)
 
 
-@pytest.mark.parametrize("factor", [1.0, 0.0], ids=["sound", "no bonus"])
-def test_optimism_on_the_good_event(factor):
-    """Where the bonus covers (p − p̂)h* and the reward is raised enough, F h* ≥ h* + g*: the gain of every plan is at least g*."""
+@pytest.mark.parametrize(("factor", "holds"), [(1.0, True), (0.2, False)], ids=["sound", "a fifth of the bonus"])
+def test_optimism_at_the_edge_of_the_good_event(factor, holds):
+    """Where |(p − p̂)h*| is as large as the bonus allows and r̂ raised is r, F h* ≥ h* + g*: every plan promises at least g*."""
     worst = inf
     for seed in range(30):
         rng = np.random.default_rng(seed)
-        S, A, N = 4, 2, int(10 ** rng.uniform(1, 4))
-        P, r = rng.dirichlet(np.full(S, 0.7), (S, A)), rng.random((S, A))
-        known = analyse(MDP.from_dense(P, r), diameter=False)
-        h, U, H = known.bias, log(9 * S * S * A * 10**6 / 0.05), 2 * known.span
-        seen = np.array([rng.multinomial(N, row) for row in P.reshape(-1, S)]) / N
-        x, y = np.full(S * A, 16 * U / N) * factor, np.full(S * A, 32 * H * U / N) * factor
-        q = r + values(seen, x, y, h).reshape(S, A)
-        worst = min(worst, (np.minimum(q.max(axis=1), q.max(axis=1).min() + H) - h).min() - known.gain)
-    assert (worst >= -1e-9) == (factor == 1.0)
+        S, A = 4, 2
+        P, r = rng.dirichlet(np.full(S, 0.7), (S * A)), rng.random((S, A))
+        known = analyse(MDP.from_dense(P.reshape(S, A, S), r), diameter=False)
+        h, H, x = known.bias, 2 * known.span, 10.0 ** rng.uniform(-4, -2)
+        y, worse = 2 * x * H, np.eye(S)[h.argmin()]
+        shares = np.linspace(0, 1, 2001)[:, None, None]
+        mixed = (1 - shares) * P + shares * worse  # [2001, S·A, S], ever worse
+        m = mixed @ h
+        spread = np.sqrt(np.maximum((mixed @ h**2) - m**2, 0.0))
+        inside = np.abs(m - P @ h) <= np.maximum(sqrt(x) * spread, y)
+        last = np.array([mixed[np.flatnonzero(inside[:, i])[-1], i] for i in range(S * A)])
+        q = r + values(last, np.full(S * A, factor**2 * x), np.full(S * A, factor * y), h).reshape(S, A)
+        step = np.minimum(q.max(axis=1), q.max(axis=1).min() + H) - h
+        worst = min(worst, step.min() - known.gain)
+    assert (worst >= -1e-9) == holds
+
+
+def bonus_fails(factor, n_runs=400, n=2000):
+    """Return in how many runs |(p̂ − p)h| exceeds the bonus, or the mean reward the raised one, at some N ≤ n.
+
+    S = A = 1, δ = 0.5 and T = n; the bonus is scaled by a factor, and h has the span 1 = H/2.
+    """
+    rng, N, U = np.random.default_rng(7), np.arange(1, n + 1), log(9 * n / 0.5)
+    p, h = np.array([0.2, 0.5, 0.3]), np.array([0.0, 1.0, 0.4])
+    seen = rng.choice(3, p=p, size=(n_runs, n))
+    m = np.cumsum(h[seen], axis=1) / N
+    variance = np.maximum(np.cumsum(h[seen] ** 2, axis=1) / N - m**2, 0.0)
+    bonus = np.maximum(4 * np.sqrt(variance * U / N), 32 * 2 * U / N)
+    paid = rng.random((n_runs, n)) < 0.3
+    mean = np.cumsum(paid, axis=1) / N
+    raised = mean + factor * (np.sqrt(2 * mean * (1 - mean) * U / N) + 3 * U / N)
+    wrong = (np.abs(m - p @ h) > factor * bonus) | (raised < 0.3)
+    return int(wrong.any(axis=1).sum())
+
+
+def test_the_good_event_has_its_probability():
+    most = binom.isf(1e-3, 400, 0.5)
+    assert bonus_fails(1.0) <= most
+    assert bonus_fails(0.1) > most, "a tenth of the bonus is noticed"
+
+
+@pytest.mark.parametrize("discounted", [False, True])
+def test_brackets_are_those_of_the_operator(discounted):
+    """Every plan of a run, warm starts included, recomputed by hand; rewards in [−1, 2]."""
+    env, looked = ragged_env(3), 0
+    agent = FOCUS(span_bound=0.8, c1=0.2, c2=0.05, discounted=discounted)
+
+    def look(learner):
+        nonlocal looked
+        counts, info, H = learner.counts, learner.info, 1.6
+        S, A, v, size = int(info.n_states), int(info.max_actions), learner.bias, info.r_max - info.r_min
+        U, gamma, q = log(9 * S * S * A * 1500 / 0.05), 1 - 1 / 1500 if discounted else 1.0, np.full(info.n_pairs, -inf)
+        for i, n in enumerate(counts.n):
+            q[i] = info.r_max + v.max()
+            if n:
+                row = slice(*counts.succ_ptr[i : i + 2])
+                p = np.zeros(S)
+                p[counts.succ[row]] = counts.times[row] / n
+                raised = counts.r_mean[i] + sqrt(2 * counts.r_sq[i] / n * U / n) + 3 * size * U / n
+                q[i] = min(info.r_max, raised) + plain_value(p, 0.04 * U / n, 0.05 * H * U / n, v, gamma)
+        Lv = np.maximum.reduceat(q, info.pair_ptr[:-1])
+        step = np.minimum(Lv, Lv.min() + H) - v
+        assert learner.plan.gain_bounds == pytest.approx((step.min(), step.max()), abs=1e-9)
+        assert np.ptp(step) <= size / learner.episode.start + 1e-9
+        assert np.ptp(v) <= H + 1e-9
+        assert (q[learner.plan.pairs[::2]] >= Lv - 1e-9).all(), "greedy before it is clipped"
+        looked += 1
+
+    env_rng, agent_rng = streams(3)
+    learner, s = agent.start(ProblemInfo.from_mdp(env.mdp, 1500), agent_rng), env.reset(env_rng)
+    learner.on_episode.append(look)
+    for _ in range(1500):
+        r, following = env.step(s, learner.act(s), env_rng)
+        learner.observe(r, following)
+        s = following
+    assert looked > 20
 
 
 def test_the_gain_of_plans_is_optimistic():
@@ -231,6 +299,9 @@ def test_episodes_are_few():
 
 def test_the_prior_pays_on_the_pair_of_its_paper():
     """Without a prior on the span the second model costs more: the price that the pair is made to show."""
+    assert learn("focus-pair", FOCUS(span_bound=10, c1=1, c2=1), horizon=10**5, seed=0).pseudo_regret[-1] < 5000, (
+        "the first is learnt"
+    )
     env = make("focus-pair[model=returns]")
     known, unknown = (
         np.mean(

@@ -143,7 +143,7 @@ class TestRuns:
         assert_interpreted_agrees(PROBLEMS["ragged"], IMEDRL(max_outcomes=2), 150, SEED)
 
     def test_rewards_beyond_the_room_are_merged(self):
-        """Rewards of 100 values: 5 places are enough to keep the successors, and the mean reward of each."""
+        """Rewards of 100 values: two places per successor are enough to keep them, and the mean reward of each."""
         env = PROBLEMS["ragged"]
         learner = IMEDRL(max_outcomes=5).start(ProblemInfo.from_mdp(env.mdp), 0)
         rng, state, paid = np.random.default_rng(0), 0, 0.0
@@ -153,7 +153,7 @@ class TestRuns:
             learner.observe(reward, state)
             paid += reward
         seen = remembered(learner)
-        assert seen.listed.max() == 5
+        assert seen.listed.max() == 10
         assert seen.times.sum() == 500 == seen.n.sum()
         assert seen.times @ seen.reward == pytest.approx(paid) == pytest.approx(seen.paid.sum())
 

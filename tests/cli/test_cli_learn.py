@@ -134,7 +134,7 @@ def test_an_interrupt_shows_and_keeps_what_was_done(tmp_path, number):
     folder = tmp_path / "run"
     command = ["learn", THREE, SCAL, "--horizon", "1e15", "--out", str(folder)]
     code = (
-        "import sys; from spanrl.cli import main; main(['--quiet', 'learn', 'two-state', 'scal[span_bound=2]', '--horizon', '10']);"
+        "import sys, polars; from spanrl.cli import main; main(['--quiet', 'learn', 'two-state', 'scal[span_bound=2]', '--horizon', '10']);"
         "print('ready', flush=True); sys.exit(main(sys.argv[1:]))"
     )
     process = subprocess.Popen(

@@ -73,7 +73,7 @@ def test_balls():
     info = ProblemInfo(4, 1)
     counts = counts_of(info, [(0, 1, 1), (1, 1, 10**6), (2, 1, 10**12)])
     half = np.sqrt(14 * 4 * np.log(2 * 1 * 50 / 0.05) / np.array([1, 10**6, 10**12, 1])) / 2
-    np.testing.assert_allclose(free_mass(HoeffdingBall(), counts, 50, info), np.minimum(half, 1), rtol=1e-12)
+    np.testing.assert_allclose(free_mass(HoeffdingBall(), counts, 50, info), np.minimum(2 * half, 1), rtol=1e-12)
 
 
 def test_shares():

@@ -525,7 +525,7 @@ class TestInterruptions:
         def interrupted(mdp):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("spanrl.learning.learn.optimal_gain", interrupted)
+        monkeypatch.setattr("spanrl.learning.learn.find_optimum", interrupted)
         run = learn("three-state", "ucrl", horizon=100, seed=0)
         assert run.interrupted
         assert run.t.size == 0

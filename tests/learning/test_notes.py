@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import pytest
 
-from spanrl import MDP, SCAL, UCRL, Run, learn, make
+from spanrl import MDP, SCAL, UCRL, Run, evi, learn, make
+from spanrl.agents.learner import Learner, Rules
+from spanrl.confidence.hoeffding import HoeffdingBall
+from spanrl.confidence.kt import KT
 from spanrl.experiments.cell import Computation
 from spanrl.experiments.engine import Job
+from spanrl.seeding import generator
+from ways import Kept
 
 
 def two_queues(n: int) -> MDP:
@@ -33,9 +39,39 @@ class TestVacuousSets:
         model = two_queues(20)
         run = learn(model, "scal[span_bound=50]", horizon=10**6, seed=0, gain=-1.64)
         (note,) = run.notes
-        assert note.endswith(", and plans rest on optimism alone; bounds='kt' would leave 20 %.")
+        assert note.endswith(", and plans rest on optimism alone; UCRL or SCAL with bounds='kl' would leave 17 %.")
         assert 70 < int(note.partition("sets of ")[2].partition(" ")[0]) < 80
         assert learn(model, "scal[span_bound=50,bounds=kt]", horizon=10**6, seed=0, gain=-1.64).notes == []
+
+    def test_narrow_sets_that_still_promise_everything(self):
+        """KT on the same model: no set is vacuous, but 390 unseen successors of each pair add up, and the plan still hopes for r_max."""
+        (note,) = learn(make("two-queues"), "scal[span_bound=2500,bounds=kt]", horizon=10**6, seed=0).notes
+        assert "the last plan still promises a gain of -" in note
+        assert "nearer to r_max = 0 than to g* = -1.64: exploration has not ended" in note
+
+    def test_other_bounds_that_would_know_better_are_named(self):
+        """What is named is right: from the same counts its plan promises less than the middle of g* and r_max."""
+        kept = Kept(UCRL())
+        (note,) = learn("three-state", kept, horizon=10**4, seed=0).notes
+        assert note.endswith("UCRL or SCAL with bounds='kt' would know better from the same visits.")
+        (learner,) = kept.learners
+        promised = evi(KT(0.05).bounded(learner.counts, learner.episode.start, learner.info)).gain
+        assert promised < (2 / 3 + 1) / 2 < learner.plan.gain_bounds[0]
+        assert learn("three-state", "ucrl[bounds=kt]", horizon=10**4, seed=0).notes == []
+
+    @pytest.mark.parametrize("delta", [-1.0, 0.0, 1e6])
+    def test_a_level_that_is_none_loses_no_run(self, delta):
+        class Own(HoeffdingBall):
+            def settings(self, info):
+                return np.array([0.05])
+
+        @dataclass(frozen=True)
+        class Agent:
+            def start(self, info, rng):
+                return Learner(Rules(Own(delta)), info, generator("Agent", rng))
+
+        run = learn("4-rooms", Agent(), horizon=5000, seed=0)
+        assert "would leave" in run.notes[0] or "no other bounds" in run.notes[0]
 
     @pytest.mark.parametrize("agent", ["scal[span_bound=2]", "ucrl", "ucrl[bounds=kt]", "ucrl2", "psrl"])
     def test_three_states_are_learnt(self, agent):
@@ -53,11 +89,15 @@ class TestVacuousSets:
         assert learn("three-state", "qlearning", horizon=10, seed=0).notes == []
 
 
+def on_guarantee(run: Run) -> list[str]:
+    return [note for note in run.notes if note.startswith("the guarantee")]
+
+
 class TestSpanBounds:
     @pytest.mark.parametrize(("c", "holds"), [(1.0, False), (1.00502, False), (1.0050252, True), (2.0, True)])
     def test_below_the_span_of_the_optimal_bias(self, c, holds):
         """sp(h*) = 1.005025… on the three-state domain with δ = 0.005."""
-        notes = learn("three-state", SCAL(c), horizon=10**4, seed=0).notes
+        notes = on_guarantee(learn("three-state", SCAL(c), horizon=10**4, seed=0))
         wanted = f"the guarantee does not hold: span_bound = {c:.6g} is below sp(h*) = 1.00503."
         assert notes == ([] if holds else [wanted])
 
@@ -65,21 +105,29 @@ class TestSpanBounds:
         model = make("three-state").mdp
         P, r, available = model.to_dense()
         scaled = MDP.from_dense(P, 10 * r - 3, available=available, r_min=-3.0, r_max=7.0)
-        assert learn(scaled, SCAL(10.0), horizon=10**4, seed=0).notes != []
-        assert learn(scaled, SCAL(10.1), horizon=10**4, seed=0).notes == []
+        assert on_guarantee(learn(scaled, SCAL(10.0), horizon=10**4, seed=0)) != []
+        assert on_guarantee(learn(scaled, SCAL(10.1), horizon=10**4, seed=0)) == []
 
     def test_unknown_where_a_gain_is_given(self):
         """No model is solved only for this."""
         assert learn("three-state", SCAL(1.0), horizon=10**4, seed=0, gain=0.5).notes == []
 
     def test_agents_without_a_bound(self):
-        assert learn("three-state", UCRL(), horizon=10**4, seed=0).notes == []
+        assert on_guarantee(learn("three-state", UCRL(), horizon=10**4, seed=0)) == []
+
+    @pytest.mark.parametrize(
+        ("agent", "holds"),
+        [("focus[span_bound=3]", False), ("focus[span_bound=6]", True), ("tsde[span_bound=2]", True)],
+    )
+    def test_the_bound_that_the_guarantee_needs(self, agent, holds):
+        """FOCUS plans with twice its prior; what is proved of TSDE is Bayesian. sp(h*) = 5.018."""
+        assert (on_guarantee(learn("riverswim", agent, horizon=1000, seed=0)) == []) == holds
 
 
 class TestWhereTheyStand:
     def test_in_the_summary_and_in_files(self, tmp_path):
         run = learn("three-state", SCAL(1.0), horizon=10**4, seed=0)
-        assert str(run).splitlines()[-1] == f"note      {run.notes[0]}"
+        assert str(run).splitlines()[-1] == f"note      {run.notes[-1]}"
         run.save(tmp_path / "run")
         assert Run.load(tmp_path / "run").notes == run.notes == run.meta["notes"]
         assert json.loads((tmp_path / "run" / "meta.json").read_text())["run"]["notes"] == run.notes

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from spanrl.agents.ucrl import UCRL
+from spanrl.options import check_flag, number, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,9 @@ class AliasOfUCRL:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        _ = self.ucrl
+        who = type(self).__name__
+        require(0 < number(self.delta) < 1, who, "delta must lie in (0, 1)", self.delta, "Use 0.05, say.")
+        check_flag(who, "warm_start", self.warm_start)
 
     @property
     def ucrl(self) -> UCRL:

@@ -11,18 +11,21 @@ Their operator and algorithm, in their letters, with U = ln(9S²AT/δ), N⁺ = m
     H = 2·sp(h*) where a bound on the span is known, √(T/(S³A)) where it is not
 
 What is proved (same paper), for known rewards: with probability 1 − δ the regret has the leading term Õ(√(SA·Var*)), which is minimax
-optimal, with the prior on the span; without it the same for long horizons. This is of the *discounted* form, ``discounted=True``.
+optimal, with the prior on the span; without it the same for long horizons. This is of the *discounted* form, whose operator is
+``discounted=True``; what is said below to differ from the paper is not covered by its proof.
 
 **The undiscounted form, the default, is derived.** On sp(V) ≤ H its operator is monotone, as c₂ ≥ c₁² (:mod:`spanrl.kernels.bonus`), and
-constants pass through it; clipping keeps both. So it has a fixed point with a gain, which a bracket certifies, and it is optimistic where
+constants pass through it; clipping keeps both. So it has a fixed point with a gain (by Brouwer's theorem, on the values of span H at most
+that are 0 in one state), which a bracket certifies, and it is optimistic where
 the bonus covers |(p̂ − p)h*| and H ≥ sp(h*): F h* ≥ h* + g*. That the regret bound carries over is not proved.
 
 The discounted form is F V = Clip_H max_a [r + γ(p̂V + b)]. With V = h + k·e it reads h + (1 − γ)k·e = F h: the average-reward equation of
 the model that starts anew in state 0 with probability 1 − γ, where h = 0. That is what is solved, so one certificate serves both.
 
 Differs from the paper: p̂V + b is capped at max V, beyond which no average can lie; rewards are unknown and raised by √(2σ̂²U/N) +
-3·size·U/N, up to r_max; a pair never seen is worth r_max + max V (theirs has p̂ uniform there, with a bonus beyond the cap); plans end at a
-gain bracket of (r_max − r_min)/√t; an episode ends when a pair is about to be played again.
+3·size·U/N, up to r_max, without a share of δ of their own; a pair never seen is worth r_max + max V (theirs has p̂ uniform there, with a
+bonus beyond the cap, and discounts it: H/T less at the most); plans end at a gain bracket of (r_max − r_min)/t, which costs O(ln T) in
+all; an episode ends when a pair is about to be played again.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.agents.episodes import TOLERANCE
 from spanrl.agents.learner import Learner, Rules
 from spanrl.agents.powers import POWERS
 from spanrl.confidence.estimate import FILL, Estimate
@@ -63,6 +67,12 @@ def fill_focus(known, settings, kept, sets):
         sets.size[i], sets.rest[i] = variance_term / n, range_term / n
         raised = seen.r_mean[i] + sqrt(2.0 * seen.r_sq[i] / n * U / n) + 3.0 * size * U / n
         sets.r_low[i] = sets.r_high[i] = min(known.r_max, raised)
+
+
+@passed(TOLERANCE)
+def one_over_t(known):
+    """Return (r_max − r_min)/t_k: 1/√t would add √T to the regret, however small the variance is."""
+    return (known.r_max - known.r_min) / known.t
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,7 @@ class FOCUS:
         span_bound: a bound on sp(h*), > 0: H is twice as much. ∞ (default) where none is known: H = (r_max − r_min)·√(T/(S³A)).
         delta: confidence level in (0, 1).
         c1, c2: constants of the bonus, c₂ ≥ c₁² > 0. (4, 32) are proved; no others are, and (1, 1) does far better in experiments.
-        discounted: γ = 1 − 1/T, as the paper proves it; False (default) is the derived form without a discount.
+        discounted: γ = 1 − 1/T, the paper's operator; False (default) is the derived form without a discount.
         warm_start: start each planning at the last bias; False starts at 0.
 
     Raises:
@@ -105,9 +115,7 @@ class FOCUS:
     True
     """
 
-    summary: ClassVar[str] = (
-        "The empirical model with a variance bonus, clipped to a span: the best regret bound known."
-    )
+    summary: ClassVar[str] = "The empirical model with a variance bonus, its values clipped to a span."
     source: ClassVar[str] = "Zamir, Zurek & Chen, COLT 2026"
 
     span_bound: float = inf
@@ -147,5 +155,8 @@ class FOCUS:
             )
         gamma = 1.0 - 1.0 / T if self.discounted else 1.0
         bonus = VarianceBonus(H, log(9.0 * S * S * A * T / self.delta), float(self.c1), float(self.c2), gamma)
-        rules = Rules(bonus, POWERS, span_bound=H, mixture=False, warm_start=self.warm_start)
+        prior = float(self.span_bound)
+        rules = Rules(
+            bonus, POWERS, one_over_t, span_bound=H, mixture=False, warm_start=self.warm_start, needs_span=prior
+        )
         return Learner(rules, info, generator("FOCUS", rng))

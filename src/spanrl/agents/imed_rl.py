@@ -23,11 +23,11 @@ Differs from the paper:
 * The model that is solved has one more observation of each pair: the reward r_max, and any state alike. So it is ergodic from the start,
   and has values, optimistic ones, in states never left. It weighs 1/(N+1). K is that of what was seen, but 0 where an action reaches μ
   in the model.
-* At most ``max_outcomes`` (r, s') are kept for each pair, or S if that is more; beyond that the nearest rewards with one s' become their
-  mean, with which K is slightly too large.
+* At most ``max_outcomes`` (r, s') are kept for each pair, or 2S if that is more, so that two rewards per successor always have a place;
+  beyond that the nearest rewards with one s' become their mean. Spread is lost then, and K is too large.
 
-The authors' public program has ln(M − (X − μ)λ) in place of ln(1 − (X − μ)λ), with min φ = 0. That adds N·ln M to the index of every action
-but the best, and explores less.
+The authors' public program has ln(M − (X − μ)λ) in place of ln(1 − (X − μ)λ), with min φ = 0. For M > 1 that adds about N·ln M to
+the index of every action but the best, and explores less.
 """
 
 from __future__ import annotations
@@ -111,8 +111,9 @@ class IMEDRL:
     """Play the action of the least index N·K_inf + ln N, decided anew at every step. For ergodic models: see the module.
 
     Args:
-        tol: how far from solved the empirical model may be, > 0: its gain bracket at step t is at most tol·(r_max − r_min)/√t wide.
-        max_outcomes: distinct (reward, next state) that are kept for each pair, from 1 to 10 000; never fewer than S.
+        tol: how far from solved the empirical model may be, > 0: its gain bracket at step t is at most tol·(r_max − r_min)/√t wide, unless
+            1000 sweeps do not suffice: the next step goes on from there.
+        max_outcomes: distinct (reward, next state) that are kept for each pair, from 1 to 10 000; never fewer than 2S.
 
     >>> import spanrl
     >>> spanrl.make_agent("imed-rl[max_outcomes=100]").max_outcomes
@@ -134,7 +135,7 @@ class IMEDRL:
         """Return a learner for the problem."""
         S, remedy = int(info.n_states), "It solves a model of all states at every step; use UCRL."
         require(S <= MOST_STATES, "IMEDRL", f"S must be at most {MOST_STATES}", S, remedy)
-        room = max(int(self.max_outcomes), S)
+        room = max(int(self.max_outcomes), 2 * S)
         settings = float(self.tol) * info.size, info.r_max, float(room)
         rules = StepRules(decide, update, steps, settings, *memory_sizes(S, info.n_pairs, room))
         return StepLearner(rules, info, generator("IMEDRL", rng))

@@ -33,6 +33,7 @@ from spanrl.confidence.estimate import Estimate
 from spanrl.confidence.intersection import held_from
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed
+from spanrl.kernels.layout import BONUS
 from spanrl.kernels.plan_workspace import new_episode_policy
 from spanrl.kernels.sampling import Sampler
 from spanrl.models.bounded import BoundedMDP
@@ -74,6 +75,7 @@ class Rules:
         best_of_both: run extended value iteration first, see :class:`spanrl.SCAL`.
         warm_start: start each plan at the last bias.
         intersect: plan on the intersection of the sets of all episodes so far, see :mod:`spanrl.confidence.intersection`.
+        needs_span: the bound on sp(h*) that the guarantee rests on, ∞ for none; None (default) where it is ``span_bound``.
         differences: constraints h(s) − h(s') ≤ d(s, s') on the bias, besides the span bound; the policy is greedy then, and nothing else.
     """
 
@@ -87,9 +89,14 @@ class Rules:
     warm_start: bool = True
     intersect: bool = False
     differences: BiasDifferences | None = None
+    needs_span: float | None = None
 
     def __post_init__(self) -> None:
         """Check what goes together."""
+        if getattr(self.estimate, "geometry", None) == BONUS and (self.mixture or self.span_bound == inf):
+            raise OptionError(
+                "Rules: values with a bonus need a finite span_bound, and a greedy policy: mixture=False."
+            )
         if self.differences is not None and (self.mixture or self.perturb or self.best_of_both):
             raise OptionError(
                 "Rules: with differences the policy is greedy. Leave out mixture, perturb and best_of_both."

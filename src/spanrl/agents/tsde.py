@@ -90,5 +90,6 @@ class TSDE:
         """Return a learner for the problem."""
         check_size("TSDE", info)
         c = float(self.span_bound)
-        rules = Rules(Posterior(), DynamicEpisodes(), span_bound=c, mixture=False, warm_start=self.warm_start)
+        options = {"mixture": False, "warm_start": self.warm_start, "needs_span": inf}
+        rules = Rules(Posterior(), DynamicEpisodes(), span_bound=c, **options)
         return Learner(rules, info, generator("TSDE", rng))

@@ -14,8 +14,8 @@ in a transition to a state never visited once the pair has been played often eno
 
 What is proved (same paper): with probability 1 − δ the regret is Õ(D^C √(Γ^C S^C A T)) up to terms of lower order in T, where D^C, S^C
 and Γ^C are diameter, states and successors of the communicating part in which the first state lies; no prior knowledge is asked. The same
-paper proves the price: where states may be out of reach, nobody has logarithmic regret before a time exponential in the size of the
-model.
+paper proves the price: where states may be out of reach, no algorithm has logarithmic regret without having had linear regret for a time
+that is exponential in parameters of the model.
 
 What carries it and is tested here: an episode with a pair in K_k and a state in S_k^T has the optimistic gain r_max; with K_k empty, the
 gain is at least g* if the true model lies in the Bernstein set and nothing leads to S_k^T; and there are at most S episodes more than

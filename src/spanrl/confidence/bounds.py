@@ -43,6 +43,7 @@ def make_bounds(
     require(kind.varies_delta or not isinstance(delta, str), who, f"bounds={name!r} need a fixed delta", delta, remedy)
     require(not perturb or hasattr(kind, "radii_at"), who, f"bounds={name!r} cannot be perturbed", perturb, remedy)
     uniform = "Leave it out, or use bounds='kt'."
-    require(not intersect or kind.is_uniform, who, f"bounds={name!r} cannot be intersected", intersect, uniform)
+    boxes = f"bounds={name!r} cannot be intersected: boxes that hold for all times can"
+    require(not intersect or kind.is_uniform, who, boxes, intersect, uniform)
     bound: Estimate = kind(delta=delta, **{option: scale for option, scale in scales.items() if option in own})
     return bound

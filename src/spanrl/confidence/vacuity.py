@@ -6,7 +6,7 @@ of its distributions can differ by ::
     min(m, R − m)
 
 in total variation, up to the part of one successor, and by no more: where R < 2m both must give to the same ones. In an L1 ball around p̂
-nature moves half of its radius, 1 at the most, and in a KL ball of size x it moves 1 − e⁻ˣ to a state never seen, where there is one. This
+two differ by the radius, 1 at the most, and in a KL ball of size x it moves 1 − e⁻ˣ to a state never seen, where there is one. This
 is the *free mass* of a set. A set is **vacuous** where it is 0.9 or more: it holds two
 models that agree on a tenth of the mass at the most, whatever was seen. (Lower ends decide it in practice: with the paper's constants
 they are 0 for the first thousands of visits, with KT bounds for a dozen or so.)
@@ -44,7 +44,9 @@ def free_mass(
         return None
     sets = estimate.sets(counts, t, info, state=state)
     if estimate.geometry in (BALL, KL):
-        moved: NDArray[np.float64] = np.minimum(sets.size, 1.0) if estimate.geometry == BALL else -np.expm1(-sets.size)
+        moved: NDArray[np.float64] = (
+            np.minimum(2.0 * sets.size, 1.0) if estimate.geometry == BALL else -np.expm1(-sets.size)
+        )
         return moved
     ptr, n = sets.succ_ptr, int(sets.succ_ptr[-1])
     row = np.repeat(np.arange(info.n_pairs), np.diff(ptr))

@@ -22,7 +22,8 @@ class Sets(NamedTuple):
     L1 balls: ``low`` is the centre, a distribution, and ``size`` half of the radius; 1 or more allows everything.
     KL balls: ``low`` is the centre, a distribution without zeros, and ``size`` the radius; ∞ allows everything.
     Plain models: ``low`` is the distribution.
-    Plain models with a bonus (:mod:`spanrl.kernels.bonus`): ``low`` is the distribution, or γ times it, ``size`` and ``rest`` are x and y.
+    Plain models with a bonus (:mod:`spanrl.kernels.bonus`): ``low`` is the distribution, or γ times it; ``size`` and ``rest`` are x and y,
+    with y ≥ x·c for values of a span of c.
     Rewards lie in [r_low, r_high], within [r_min, r_max]; plain models may exceed it, and have both ends equal.
     """
 

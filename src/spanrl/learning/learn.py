@@ -85,6 +85,7 @@ def learn(
     name = agent_id(agent if isinstance(agent, str) else chosen)
     session = Session(world, chosen, name, horizon=steps, seed=whole, points=per_decade, audit=bool(audit))
     meta, interrupted, optimum = session.meta, False, None
+    said: list[str] = []
     try:
         if gain is None:
             optimum = find_optimum(session.mdp)
@@ -93,12 +94,13 @@ def learn(
             best = float(gain)
         with _bar(steps, f"{meta['agent']} on {meta['env']}", progress) as tick:
             session.run(best, tick)
+        said = notes(session.learner, optimum)
     except (KeyboardInterrupt, SystemError, RuntimeError) as error:
         if not _is_interrupt(error):
             raise
         interrupted = True
     run = session.result(interrupted)
-    run.meta["notes"] = [] if interrupted else notes(session.learner, optimum)
+    run.meta["notes"] = said
     if world.is_cut:
         run.meta["step_limit"] = world.step_limit
         if gain is None and session.mdp is not None:  # whoever gives a gain knows what it is

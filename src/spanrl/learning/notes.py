@@ -10,10 +10,15 @@ from typing import Any
 
 from spanrl.agents.learner import Learner
 from spanrl.confidence.bounds import BOUNDS, make_bounds
+from spanrl.confidence.estimate import Estimate
 from spanrl.confidence.vacuity import Vacuity, vacuity
 from spanrl.learning.optimum import Optimum
+from spanrl.planning.solve import solve
 
 _MOST = 0.5
+_SOON = 1000  # steps per pair before which nobody expects anything
+_MOST_PAIRS = 2000  # for which other bounds are tried, …
+_PATIENCE = 2000  # … with so many sweeps
 _ROUNDING = 1e-6  # of the span: h* is as accurate as that
 
 
@@ -21,7 +26,7 @@ def notes(learner: Any, optimum: Optimum | None) -> list[str]:
     """Return what is to be said of a learner at its horizon; ``optimum`` is that of the true model, where it is known."""
     if not isinstance(learner, Learner) or learner.episode is None:
         return []
-    found = note_on_sets(learner), note_on_span(learner, optimum)
+    found = note_on_sets(learner), note_on_optimism(learner, optimum), note_on_span(learner, optimum)
     return [note for note in found if note]
 
 
@@ -34,29 +39,64 @@ def note_on_sets(learner: Learner) -> str | None:
         return f"the sets of {type(rules.estimate).__name__} break the contract: {error}. See check_agent."
     if found is None or found.of_pairs <= _MOST:
         return None
-    level = getattr(rules.estimate, "delta", None)
-    delta = level if isinstance(level, float) else 0.05
-    others = {name: vacuity(make_bounds("learn", name, delta, 1.0, 1.0), *at) for name in BOUNDS}
+    others = {name: vacuity(bound, *at) for name, bound in _other_bounds(learner)}
     better = {name: other.of_pairs for name, other in others.items() if other is not None and other.of_pairs <= _MOST}
     if better:
         name = min(better, key=lambda name: better[name])
-        remedy = f"bounds={name!r} would leave {_percent(better[name])}."
+        remedy = f"UCRL or SCAL with bounds={name!r} would leave {_percent(better[name])}."
     else:
         remedy = "no other bounds would change that: there are too few steps per pair."
     return f"{_fact(found)}, and plans rest on optimism alone; {remedy}"
+
+
+def note_on_optimism(learner: Learner, optimum: Optimum | None) -> str | None:
+    """Say where the last plan still promises a gain nearer to r_max than to g*, and whose plan from the same counts does not."""
+    rules, info, plan = learner.rules, learner.info, learner.plan
+    if optimum is None or plan is None or not rules.estimate.is_set or learner.t < _SOON * info.n_pairs:
+        return None
+    middle = (optimum.gain + info.r_max) / 2
+    if not plan.gain_bounds[0] > middle:
+        return None
+    fact = (
+        f"the last plan still promises a gain of {plan.gain_bounds[0]:.4g}, nearer to r_max = {info.r_max:.4g} than to "
+        f"g* = {optimum.gain:.4g}: exploration has not ended"
+    )
+    if info.n_pairs > _MOST_PAIRS:
+        return f"{fact}."
+    counts, t, _, state = _last_plan(learner)
+    for name, bound in _other_bounds(learner):
+        optimistic = bound.bounded(counts, t, info, state).augment()
+        found = solve(
+            optimistic,
+            span_bound=rules.span_bound,
+            tol=(info.r_max - middle) / 10,
+            max_sweeps=_PATIENCE,
+            on_fail="return",
+        )
+        if found.gain_bounds[1] <= middle:
+            return f"{fact}; UCRL or SCAL with bounds={name!r} would know better from the same visits."
+    return f"{fact}, and would not have with other bounds from the same visits."
 
 
 def note_on_span(learner: Learner, optimum: Optimum | None) -> str | None:
     """Say where the span bound is below sp(h*), or h* breaks the differences, so that plans need not be optimistic."""
     if optimum is None or optimum.span is None:
         return None
-    c, differences = learner.rules.span_bound, learner.rules.differences
+    rules = learner.rules
+    c, differences = rules.span_bound if rules.needs_span is None else rules.needs_span, rules.differences
     if c < optimum.span * (1 - _ROUNDING):
         return f"the guarantee does not hold: span_bound = {c:.6g} is below sp(h*) = {optimum.span:.6g}."
     excess = 0.0 if differences is None else differences.excess(optimum.bias)
     if excess > _ROUNDING * optimum.span:
         return f"the guarantee does not hold: h* breaks the differences by up to {excess:.6g}."
     return None
+
+
+def _other_bounds(learner: Learner) -> list[tuple[str, Estimate]]:
+    """Return all bounds by name, at the level of the learner's own where it has one."""
+    level = getattr(learner.rules.estimate, "delta", None)
+    delta = level if isinstance(level, float) and 0 < level < 1 else 0.05
+    return [(name, make_bounds("learn", name, delta, 1.0, 1.0)) for name in BOUNDS]
 
 
 def _last_plan(learner: Learner) -> tuple[Any, int, Any, int]:
