@@ -90,6 +90,7 @@ class TSDE:
         """Return a learner for the problem."""
         check_size("TSDE", info)
         c = float(self.span_bound)
-        options = {"mixture": False, "warm_start": self.warm_start, "needs_span": inf}
-        rules = Rules(Posterior(), DynamicEpisodes(), span_bound=c, **options)
+        rules = Rules(
+            Posterior(), DynamicEpisodes(), span_bound=c, mixture=False, warm_start=self.warm_start, needs_span=inf
+        )
         return Learner(rules, info, generator("TSDE", rng))
