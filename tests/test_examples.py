@@ -14,7 +14,9 @@ from scipy import stats
 import spanrl
 
 ROOT = Path(__file__).parents[1]
-REGRET, ENVIRONMENTS, WIDTHS = (ROOT / "examples" / f"{name}.py" for name in ("regret", "environments", "widths"))
+REGRET, ENVIRONMENTS, WIDTHS, FAMILY = (
+    ROOT / "examples" / f"{name}.py" for name in ("regret", "environments", "widths", "family")
+)
 
 
 def test_bands_are_t_intervals() -> None:
@@ -76,3 +78,18 @@ def test_widths_are_those_of_the_formulas() -> None:
     drawn = [line.get_ydata()[-1] for ax in example["draw"]().axes for line in ax.lines]
     for panel in np.reshape(drawn, (3, 6)):
         assert (np.diff(panel[:5]) < 0).all(), "the boxes, and the ball before them"
+
+
+def test_the_figures_of_the_family_are_of_all_agents(tmp_path) -> None:
+    example = runpy.run_path(str(FAMILY))
+    assert set(example["AGENTS"]) >= {entry.name for entry in spanrl.list_agents()}
+    example["curves"].__globals__.update(AGENTS={"ucrl-kt": "ucrl[bounds=kt]", "focus": "focus[span_bound={c}]"})
+    found = example["curves"](1000, 2)
+    figure = example["draw"](found, "focus")
+    t, drawn = figure.axes[0].lines[-1].get_data()
+    runs = [spanrl.learn("three-state", "focus[span_bound=2]", horizon=1000, seed=seed) for seed in range(2)]
+    np.testing.assert_array_equal(t, runs[0].t)
+    np.testing.assert_allclose(drawn, np.maximum(np.mean([run.pseudo_regret for run in runs], axis=0), 1.0))
+    assert {path.stem for path in (ROOT / "docs" / "figures" / "family").iterdir()} == set(
+        runpy.run_path(str(FAMILY))["AGENTS"]
+    )
