@@ -20,8 +20,7 @@ from workspace_samples import (
     value_vectors,
 )
 
-from spanrl.kernels.backups import box_values
-from spanrl.kernels.extended import plain_sweep
+from spanrl.kernels.backups import box_values, plain_sweep
 from spanrl.kernels.frozen_policy import by_length, new_frozen_policy
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.kl import kl_values

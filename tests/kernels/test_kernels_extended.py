@@ -22,7 +22,8 @@ from workspace_samples import (
 from spanrl.kernels import extended as module
 from spanrl.kernels import iterate
 from spanrl.kernels.backups import plain_values, some_values
-from spanrl.kernels.extended import CONVERGED, RUNNING, TOO_WIDE, has_less_room, improve, keep_due
+from spanrl.kernels.box_sweeps import has_less_room, keep_due
+from spanrl.kernels.extended import CONVERGED, RUNNING, TOO_WIDE, improve
 from spanrl.kernels.iterate import bracket
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.kl import KL_ROUNDING

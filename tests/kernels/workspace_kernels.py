@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spanrl.kernels import choosing, extended
+from spanrl.kernels import box_sweeps, choosing, extended
 from spanrl.kernels.backups import sorted_box_values
 from spanrl.kernels.frozen_policy import freeze, sweep_frozen
 from spanrl.kernels.layout import PLAIN
@@ -35,7 +35,7 @@ def sweep(work: PlanWorkspace, v: np.ndarray) -> None:
 def first_box_sweep(work: PlanWorkspace, q: np.ndarray) -> None:
     m, ws, rows, ranked = work.m, work.ws, work.rows, work.ranked
     rows.narrow[:] = 2
-    n = extended._first_box_sweep(
+    n = box_sweeps._first_box_sweep(
         m.succ_ptr, m.succ, m.low, m.rest, work.reward, ws.pairs, ranked.keys, ranked.prefix, ws.w, rows.slack, rows.stop,
         rows.part, rows.peak, work.sets.flagged, ranked.n_open[0], work.exact, ws.todo, q,
     )  # fmt: skip
@@ -44,7 +44,7 @@ def first_box_sweep(work: PlanWorkspace, q: np.ndarray) -> None:
 
 def box_sweep(work: PlanWorkspace, pairs: np.ndarray, q: np.ndarray) -> None:
     m, ws, rows, ranked = work.m, work.ws, work.rows, work.ranked
-    n = extended._box_sweep(
+    n = box_sweeps._box_sweep(
         m.succ_ptr, m.succ, m.low, m.rest, work.reward, pairs, ranked.keys, ranked.prefix, ws.w, rows.stop, rows.part,
         rows.peak, work.exact, ws.todo, q,
     )  # fmt: skip
@@ -53,11 +53,11 @@ def box_sweep(work: PlanWorkspace, pairs: np.ndarray, q: np.ndarray) -> None:
 
 def _walk_what_is_due(work: PlanWorkspace, n: int, q: np.ndarray) -> None:
     m, ws, rows, ranked = work.m, work.ws, work.rows, work.ranked
-    n = extended.keep_due(
+    n = box_sweeps.keep_due(
         ws.todo, n, rows.peak, ranked.keys, rows.stop, rows.narrow, m.room, m.succ_ptr, m.rest, rows.slack
     )
     if work.sets.flagged.size:
-        extended.walk_with_flags(m, work.sets.flagged, work.reward, 1.0, ws, ranked, ws.todo[:n], q)
+        box_sweeps.walk_with_flags(m, work.sets.flagged, work.reward, 1.0, ws, ranked, ws.todo[:n], q)
     else:
         sorted_box_values(m, work.reward, 1.0, ws, ws.todo[:n], q)
 

@@ -156,6 +156,19 @@ def ball_values(m, reward, sign, ws, pairs, q):
 
 
 @kernel
+def plain_sweep(succ_ptr, listed, p, reward, pairs, v, q):
+    """Set q(i) = r(i) + pᵀv of ``pairs`` of a plain model."""
+    one = np.uint64(1)
+    for pair in pairs:
+        i = np.uint64(pair)
+        j, end, total = np.uint64(succ_ptr[i]), np.uint64(succ_ptr[i + one]), 0.0
+        while j < end:
+            total += p[j] * v[listed[j]]
+            j += one
+        q[i] = reward[i] + total
+
+
+@kernel
 def plain_backup(m, reward, v, out):
     """Set out(s) = max_a r(s,a) + Σ p(s'|s,a) v(s'). Unsigned running indices: numba then checks no negative index."""
     i, one = np.uint64(m.pair_ptr[0]), np.uint64(1)

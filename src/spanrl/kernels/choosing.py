@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from spanrl.kernels.backups import ball_values, pick, sorted_box_values
-from spanrl.kernels.extended import has_less_room, plain_sweep, walk_with_flags
+from spanrl.kernels.backups import ball_values, pick, plain_sweep, sorted_box_values
+from spanrl.kernels.box_sweeps import has_less_room, walk_with_flags
 from spanrl.kernels.extremes import extremes
 from spanrl.kernels.jit import kernel
 from spanrl.kernels.kl import kl_values

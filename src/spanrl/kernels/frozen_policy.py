@@ -87,7 +87,7 @@ def _assign_places(pair_ptr, succ_ptr, frozen):
 def freeze(m, flagged, reward, ws, ranked, rows, pairs, frozen, afresh, owned):
     """Freeze ``pairs`` [S], not of L1 balls, as nature answers at the values that the states are ranked by; return how many changed.
 
-    Rows that were walked (:func:`spanrl.kernels.extended.keep_due`) must stand in order in the workspace. Other rows of boxes do not depend
+    Rows that were walked (:mod:`spanrl.kernels.box_sweeps`) must stand in order in the workspace. Other rows of boxes do not depend
     on the values: where the pair is the same, it stays as it is, unless all is to be done ``afresh``. Rows that are ``owned`` by an
     estimate may have other lengths in every plan; those of counts only grow.
     """
