@@ -11,10 +11,10 @@ Their algorithm, in their letters::
 So it is :class:`spanrl.UCRL` with ``bounds="ucrl3"``, decision by decision, but for one line.
 
 Differs from the paper: NOSS, the near-optimistic support selection that leaves unlikely successors out of the inner maximum, is not here.
-The support depends on the iterate, so that the operator is not monotone and a bracket certifies nothing; without it the sets are those of
-the proof of coverage, and the inner maximum is exact. What is proved (same paper), with NOSS, is a regret of order √T in which local
-diameters and local supports stand in the place of D and S; without NOSS no bound is written down. What is proved of each inequality
-stands with the bound.
+The support depends on the iterate, so that the operator is not monotone, a bracket certifies nothing, and the iteration may go round in
+circles for ever; without it the sets are those of the proof of coverage, and the inner maximum is exact. What is proved (same paper), with
+NOSS, is a regret of order √T in which local diameters and local supports stand in the place of D and S; without NOSS no bound is written
+down. What is proved of each inequality stands with the bound.
 """
 
 from __future__ import annotations
