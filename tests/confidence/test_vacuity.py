@@ -92,7 +92,7 @@ def test_closed_states_are_no_room():
 
         closes_states = True
 
-        def sets(self, counts: Counts, t: int, info: ProblemInfo, words: Any = None, state: int = 0) -> Any:
+        def sets(self, counts: Counts, t: int, info: ProblemInfo, *_: Any, **others: Any) -> Any:
             sets = KT(self.delta).sets(counts, t, info)
             flagged = np.array([True, False, False])
             return sets._replace(flagged=flagged, closed=np.array([False, True, True]))

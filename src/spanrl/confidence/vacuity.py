@@ -42,7 +42,7 @@ def free_mass(
     """Return the free mass [n_pairs] of the sets of an episode that begins at time t in ``state``; None where it is one model."""
     if not estimate.is_set:
         return None
-    sets = estimate.sets(counts, t, info, state=state)
+    sets = estimate.sets(counts, t, info, state=state, checked=False)
     if estimate.geometry in (BALL, KL):
         moved: NDArray[np.float64] = (
             np.minimum(2.0 * sets.size, 1.0) if estimate.geometry == BALL else -np.expm1(-sets.size)
