@@ -25,6 +25,7 @@ PARTS = {
     "knight-quest": "learning:knight_quest_rows",
     "profile": "profiling:profile_rows",
     "learning-peers": "learning_peers:learning_peer_rows",
+    "sharp-sets": "sharp_sets:sharp_rows",
     "family-peers": "family_peers:family_rows",
     "planning-peers": "planning_peers:planning_peer_rows",
     "structure": "structure_peers:structure_rows",
