@@ -18,6 +18,7 @@ from harness import REPEATS, Row, Timing, interleaved, ratio_row
 from models import boxed, garnet
 from spanrl import ProblemInfo
 from spanrl.confidence.bernstein import BernsteinBox
+from spanrl.kernels.projection import new_differences
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Counts
 from spanrl.models.mdp import MDP
@@ -143,7 +144,7 @@ def growth_rows(smoke: bool) -> list[Row]:
 
 def sweeps(problem: Problem, v: np.ndarray, n: int, c: float = inf, shared: Sweeper | None = None) -> np.ndarray:
     """Make n sweeps from v, in place, and return it (no width is ≤ −1, so that none of them is the last)."""
-    (shared or Sweeper()).sweep(problem, v, np.empty_like(v), c, -1.0, 0.0, 0.0, 0.9, 0, n)
+    (shared or Sweeper()).sweep(problem, v, np.empty_like(v), c, new_differences(None), -1.0, 0.0, 0.0, 0.9, 0, n)
     return v
 
 
