@@ -13,8 +13,10 @@ import typer
 from spanrl.cli.output import (
     MODEL_HELP,
     Json,
+    Plugins,
     TextTable,
     compiling,
+    import_plugins,
     number,
     on_terminal,
     print_json,
@@ -43,17 +45,20 @@ def learn(
     plot: Annotated[
         str, typer.Option(metavar="FILE", help="Write a figure of regret and span: .png, .pdf or .svg.")
     ] = "",
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """Let an agent learn in an environment it does not know, and show its regret."""
     from spanrl.agents.registry import make_agent
     from spanrl.learning.files import check_free
     from spanrl.learning.learn import learn as run_agent
-    from spanrl.learning.worlds import as_world
+    from spanrl.learning.worlds import TableWorld, as_world
 
     steps, per_decade = to_number("learn", "--horizon", horizon), to_number("learn", "--points", points)
     whole_seed = to_whole("learn", "--seed", seed)
-    world, chosen = as_world(env).env, make_agent(agent)
+    import_plugins("learn", plugin)
+    world = as_world(env)
+    source, chosen = (world.env if isinstance(world, TableWorld) else env), make_agent(agent)
     if out:
         out = tidy_path(out)
         check_free(out)
@@ -61,7 +66,7 @@ def learn(
         _check_figure(plot)
     with terminable() as heard:
         with compiling("learn", 30):
-            result = run_agent(world, chosen, horizon=steps, seed=whole_seed, points=per_decade, progress=on_terminal())
+            result = run_agent(source, chosen, horizon=steps, seed=whole_seed, points=per_decade, progress=on_terminal())
         heard()
         written = {}
         try:
@@ -111,6 +116,7 @@ def _show_run(run: Any, written: Mapping[str, str]) -> None:
     table = TextTable(f"{meta['agent']} on {meta['env']}", "")
     rows = [
         ("steps", f"{done:,}" + (f" of {meta['horizon']:,}: interrupted" if run.interrupted else "")),
+        *([("played", meta["played"])] if "played" in meta else []),
         ("seed", str(meta["seed"])),
         ("optimal gain g*", number(meta["gain"], "not known")),
     ]

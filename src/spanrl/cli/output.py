@@ -19,8 +19,19 @@ from spanrl.errors import OptionError
 from spanrl.terminal import visible, visible_lines
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE|MODULE",
+        help="A Python file or module that registers environments and agents. May be given again.",
+        show_default=False,
+    ),
+]
 _GAP = 3  # between two columns
-MODEL_HELP = "An environment, such as two-state or 'three-state[delta=0.01]', or the path of a saved .npz model."
+MODEL_HELP = (
+    "An environment, such as two-state, 'three-state[delta=0.01]' or gym:FrozenLake-v1, or the path of a saved .npz model."
+)
 
 
 _AGAIN = 2.0  # seconds until an interrupt without effect is raised again
@@ -30,6 +41,14 @@ class Settings:
     """Options that may stand anywhere on the command line."""
 
     quiet = False
+
+
+def import_plugins(who: str, plugins: list[str] | None) -> None:
+    """Import the plugins of a command, where there are any."""
+    if plugins:
+        from spanrl.experiments.plugins import import_given
+
+        import_given(who, plugins)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from spanrl.agents.offers import HOOK, offers
 from spanrl.agents.registry import make_agent
+from spanrl.envs.env import Env
 from spanrl.errors import RunFileError
 from spanrl.experiments.engine import Job
 from spanrl.experiments.plugins import are_unchanged, plugin_digests
@@ -21,7 +22,7 @@ from spanrl.learning.optimum import Optimum, find_optimum
 from spanrl.learning.session import Session
 from spanrl.learning.simulate import simulate
 from spanrl.learning.snapshot import pack, unpack
-from spanrl.learning.worlds import TableWorld, as_world
+from spanrl.learning.worlds import TableWorld, about, as_world
 from spanrl.models.states import StateReader
 
 Look = Callable[[int, Callable[[], bytes | None]], None]
@@ -138,7 +139,8 @@ class Computation:
         self.job, self.note = job, ""
         self.resumed_at: list[int] = []
         self._plugins: dict[str, str] = {}  # modules that the checkpoint had imported; perhaps this process has not yet
-        self._world, self._optimum = _world(job.env, job.sha256)
+        source, self._optimum = _known(job.env, job.sha256)
+        self._world = as_world(source)
         self._session = self._fresh()
         if checkpoint is not None:
             self._resume(checkpoint)
@@ -150,10 +152,12 @@ class Computation:
 
     def run(self, look: Look) -> dict[str, bytes]:
         """Go on to the horizon; return the three files."""
-        self._session.run(self._optimum.gain, lambda t: look(t, self.checkpoint))
+        best = self._optimum
+        self._session.run(None if best is None else best.gain, lambda t: look(t, self.checkpoint))
         run = self._session.result(interrupted=False)
-        run.meta["notes"] = notes(self._session.learner, self._optimum)
+        run.meta["notes"] = notes(self._session.learner, best)
         run.meta["resumed_at"] = self.resumed_at
+        run.meta.update(about(self._world, gain_given=False))
         if self.job.sha256:
             run.meta[MODEL] = self.job.sha256
         return run.to_files()
@@ -167,6 +171,7 @@ class Computation:
         """Return what a step of the policy under way costs by itself in compiled code; None where there is none, or steps are not."""
         if not self._session.is_compiled or HOOK not in offers(self._session.learner):
             return None
+        assert isinstance(self._world, TableWorld)
         policy, steps = self._session.learner.policy, 10**5
         begun = perf_counter()
         simulate(self._world.env, policy, horizon=steps, seed=0)
@@ -210,13 +215,13 @@ class Computation:
 
 
 @lru_cache(maxsize=16)
-def _world(env: str, sha256: str) -> tuple[TableWorld, Optimum]:
-    """Return an environment with its optimum; cells share it. A model file must have the digest that the driver saw."""
+def _known(env: str, sha256: str) -> tuple[Env | str, Optimum | None]:
+    """Return an environment with its optimum, for all cells; its text where it is played step by step, for each cell has its own then.
+
+    A model file must have the digest that the driver saw.
+    """
     world = as_world(env, sha256=sha256 or None)
-    assert isinstance(world, TableWorld)
-    optimum = find_optimum(world.mdp)
-    assert optimum is not None
-    return world, optimum
+    return world.env if isinstance(world, TableWorld) else env, find_optimum(world.mdp)
 
 
 @lru_cache(maxsize=1)
