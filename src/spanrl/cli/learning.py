@@ -14,7 +14,9 @@ from spanrl.cli.output import (
     MODEL_HELP,
     Json,
     Plugins,
+    Scale,
     TextTable,
+    check_scale,
     compiling,
     import_plugins,
     number,
@@ -45,6 +47,7 @@ def learn(
     plot: Annotated[
         str, typer.Option(metavar="FILE", help="Write a figure of regret and span: .png, .pdf or .svg.")
     ] = "",
+    scale: Scale = "linear",
     plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
@@ -56,6 +59,7 @@ def learn(
 
     steps, per_decade = to_number("learn", "--horizon", horizon), to_number("learn", "--points", points)
     whole_seed = to_whole("learn", "--seed", seed)
+    check_scale("learn", scale)
     import_plugins("learn", plugin)
     world = as_world(env)
     source, chosen = (world.env if isinstance(world, TableWorld) else env), make_agent(agent)
@@ -66,7 +70,9 @@ def learn(
         _check_figure(plot)
     with terminable() as heard:
         with compiling("learn", 30):
-            result = run_agent(source, chosen, horizon=steps, seed=whole_seed, points=per_decade, progress=on_terminal())
+            result = run_agent(
+                source, chosen, horizon=steps, seed=whole_seed, points=per_decade, progress=on_terminal()
+            )
         heard()
         written = {}
         try:
@@ -74,7 +80,7 @@ def learn(
                 _save(result, out)
                 written["written to"] = out
             if plot:
-                _write_figure(result, plot)
+                _write_figure(result, plot, scale)
                 written["figure"] = plot
         finally:  # what cannot be written can still be read
             if as_json:
@@ -93,12 +99,12 @@ def _save(run: Any, folder: str) -> None:
         raise SpanrlError(str(error)) from None
 
 
-def _write_figure(run: Any, path: str) -> None:
+def _write_figure(run: Any, path: str, scale: str) -> None:
     """Write the figure of a run; a half-written one is removed."""
     from spanrl.report.figures import plot_learning
 
     image, where = BytesIO(), Path(path)
-    plot_learning(run).savefig(image, format=where.suffix[1:].lower())
+    plot_learning(run, scale).savefig(image, format=where.suffix[1:].lower())
     try:
         where.write_bytes(image.getvalue())
     except OSError as error:

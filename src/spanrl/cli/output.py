@@ -28,10 +28,12 @@ Plugins = Annotated[
         show_default=False,
     ),
 ]
+Scale = Annotated[
+    str,
+    typer.Option(metavar="linear|log", help="Axes of regrets and rewards; on linear ones a steady loss is straight."),
+]
 _GAP = 3  # between two columns
-MODEL_HELP = (
-    "An environment, such as two-state, 'three-state[delta=0.01]' or gym:FrozenLake-v1, or the path of a saved .npz model."
-)
+MODEL_HELP = "An environment, such as two-state, 'three-state[delta=0.01]' or gym:FrozenLake-v1, or the path of a saved .npz model."
 
 
 _AGAIN = 2.0  # seconds until an interrupt without effect is raised again
@@ -41,6 +43,12 @@ class Settings:
     """Options that may stand anywhere on the command line."""
 
     quiet = False
+
+
+def check_scale(who: str, scale: str) -> None:
+    """Refuse a scale that is not one, before the work begins."""
+    if scale not in ("linear", "log"):
+        raise OptionError(f"{who}: --scale must be linear or log; got {scale!r}.")
 
 
 def import_plugins(who: str, plugins: list[str] | None) -> None:

@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class EnvInfo:
-    """What an environment is: its canonical text form, one sentence, where it comes from, its parameters; of Gymnasium's, how it is played."""
+    """What an environment is: its canonical text form, one sentence, where it comes from, its parameters; how Gymnasium's is played."""
 
     id: str = "unnamed"
     summary: str = "An environment without a name."
@@ -350,7 +350,13 @@ def _realised(env: Env) -> tuple[Array, Array, Array, Array, Array]:
     pair, succ, ends = (np.concatenate((column, column[random])) for column in (pair, env.out_succ, flags))
     if env.step_limit is not None:
         starts = np.flatnonzero(mdp.start)
-        ending = np.full(starts.size, mdp.n_pairs), mdp.start[starts], starts, np.zeros(starts.size), np.zeros(starts.size)
+        ending = (
+            np.full(starts.size, mdp.n_pairs),
+            mdp.start[starts],
+            starts,
+            np.zeros(starts.size),
+            np.zeros(starts.size),
+        )
         columns = zip((pair, prob, succ, reward, ends), ending, strict=True)
         pair, prob, succ, reward, ends = (np.concatenate((old, new.astype(old.dtype))) for old, new in columns)
     order = np.lexsort((ends, succ, reward, pair))

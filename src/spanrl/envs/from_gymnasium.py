@@ -83,9 +83,13 @@ def _check_truth(name: str, env: Any, inner: Any, table: GymTable) -> None:
     spaces = env.observation_space, env.action_space
     sizes = [(int(getattr(space, "start", 0)), int(getattr(space, "n", 0))) for space in spaces]
     if sizes != [(0, len(table.start)), (0, max(table.action) + 1)]:
-        raise ModelError(f"{_WHO}: the table P of {name} has other states or actions than its spaces. Correct one of them.")
+        raise ModelError(
+            f"{_WHO}: the table P of {name} has other states or actions than its spaces. Correct one of them."
+        )
     if getattr(inner, "fickle_passenger", False):  # Taxi's passengers may change their mind
-        raise ModelError(f"{_WHO}: the table P of {name} does not know that passengers change their mind. Leave fickle_passenger out.")
+        raise ModelError(
+            f"{_WHO}: the table P of {name} does not know that passengers change their mind. Leave fickle_passenger out."
+        )
     if not _agrees(env, inner.P):
         raise ModelError(f"{_WHO}: {name} does what its table P does not know. Correct the table, or remove it.")
 
@@ -141,7 +145,13 @@ def _with_time(name: str, table: GymTable, limit: int) -> Env:
     blocks = [base.block(layers, first, k, is_last=k + 1 == limit) for k in range(len(layers))]
     state, action, count, prob, succ, reward, ends = (np.concatenate(column) for column in zip(*blocks, strict=True))
     timed = table._replace(
-        state=state, action=action, ptr=np.concatenate(([0], np.cumsum(count))), prob=prob, succ=succ, reward=reward, ends=ends
+        state=state,
+        action=action,
+        ptr=np.concatenate(([0], np.cumsum(count))),
+        prob=prob,
+        succ=succ,
+        reward=reward,
+        ends=ends,
     )
     start = np.zeros(first[-1])
     start[: layers[0].size] = table.start[layers[0]]

@@ -82,9 +82,17 @@ def make_agents(who: str, tables: Sequence[Table]) -> tuple[SpecEntry, ...]:
     """Return the agents, each made once."""
     known = {entry.name: entry for entry in list_agents()}
     canonical = partial(_canonical, "agent", known)
-    return check_entries(
-        who, "agent", [entry for table in tables for entry in _expand(table, canonical, make_agent)]
-    )
+    return check_entries(who, "agent", [entry for table in tables for entry in _expand(table, canonical, make_agent)])
+
+
+def parameter_texts(kind: str, text: str) -> dict[str, str]:
+    """Return the value of every parameter of an environment or agent (``kind`` "env" or "agent"), as the text form has it."""
+    if kind == "env" and is_gym_id(text):
+        values = read_gym_id(text, {}).values
+    else:
+        known = {entry.name: entry for entry in (list_envs() if kind == "env" else list_agents())}
+        values = _canonical(kind, known, text, {})[1]
+    return {key: names.format_value(value) for key, value in values.items()}
 
 
 def load_entries(who: str, key: str, tables: Iterable[Mapping[str, Any]]) -> tuple[SpecEntry, ...]:

@@ -62,11 +62,15 @@ def import_given(who: str, plugins: Iterable[str]) -> None:
                 f"{who}: --plugin must be a Python file or the name of a module, such as my_agents.py; got {text!r}."
             )
         if is_file and not path.is_file():
-            raise OptionError(f"{who}: --plugin must be a Python file or the name of a module; there is no file {text!r}.")
+            raise OptionError(
+                f"{who}: --plugin must be a Python file or the name of a module; there is no file {text!r}."
+            )
         import_plugins([name], [str(path.parent)] if is_file else [os.getcwd()])
         found = getattr(sys.modules[name], "__file__", None) or "Python itself"
         if is_file and os.path.realpath(found) != os.path.realpath(path):
-            raise OptionError(f"{who}: the module {name!r} of --plugin {text} is already that of {found}. Rename the file.")
+            raise OptionError(
+                f"{who}: the module {name!r} of --plugin {text} is already that of {found}. Rename the file."
+            )
 
 
 def plugin_digests() -> dict[str, str]:

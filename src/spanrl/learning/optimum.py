@@ -20,6 +20,9 @@ class Optimum(NamedTuple):
     span: float | None
 
 
+MOST_STATES = 100
+"""For so many states the diameter takes a fraction of a second, which a run can spare."""
+
 _OPTIMA: WeakKeyDictionary[MDP, Optimum] = WeakKeyDictionary()  # models do not change: many runs on one ask once
 
 
@@ -32,3 +35,10 @@ def find_optimum(mdp: MDP | None) -> Optimum | None:
         found = analyse(mdp, diameter=False)
         best = _OPTIMA[mdp] = Optimum(float(np.dot(mdp.start, found.gains)), found.bias, found.span)
     return best
+
+
+def find_diameter(mdp: MDP | None) -> float | None:
+    """Return the diameter of a small model, ∞ included; None where there is none, or it is too large."""
+    if mdp is None or mdp.n_states > MOST_STATES:
+        return None
+    return analyse(mdp).diameter

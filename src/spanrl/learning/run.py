@@ -29,8 +29,9 @@ class Run:
     where g* is not known. ``episodes`` has one row per episode: its ``start``, the optimistic ``gain`` and ``span``, the ``sweeps`` of the
     solver, and whether the policy was ``deterministic``; with ``audit=True`` also whether the confidence set ``contains`` the true model,
     and the bracket ``gain_low``, ``gain_high``. ``meta`` tells env, agent, seed, horizon, points, gain, interrupted, audit, r_min,
-    r_max, n_states, n_actions and seconds (planning, simulating, total), and how a Gymnasium environment was ``played``. Where a Gymnasium environment cuts its episodes it also has
-    ``step_limit`` (None where the environment itself cuts them) and, unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
+    r_max, n_states, n_actions and seconds (planning, simulating, total). Of a Gymnasium environment it also has how it was ``played``
+    (from its table, or step by step); where that cuts its episodes, ``step_limit`` (None where the environment itself cuts them) and,
+    unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
     Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty.
     ``notes`` are sentences without which the run should not be read: that the confidence sets were vacuous to the end
     (:mod:`spanrl.confidence.vacuity`), or that the span bound is below sp(h*).

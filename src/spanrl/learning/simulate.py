@@ -98,7 +98,9 @@ def _weights(mdp: MDP, policy: Any) -> NDArray[np.float64]:
 def _joined(env: Env, weight: NDArray[np.float64]) -> tuple[Sampler, NDArray[np.int64]]:
     """Return a sampler with one pair per state, whose outcomes are those of all actions weighted by the policy; and their pairs."""
     table, mdp = env.sampler, env.mdp
-    n_rows = table.out_ptr.size - 1  # where episodes are cut, the last one is no pair, but the states to begin anew from
+    n_rows = (
+        table.out_ptr.size - 1
+    )  # where episodes are cut, the last one is no pair, but the states to begin anew from
     weight, state_of = np.append(weight, 1.0)[:n_rows], np.append(mdp.pair_state, mdp.n_states)[:n_rows]
     row = np.repeat(np.arange(n_rows), np.diff(table.out_ptr))
     prob = env.outcome_probs * weight[row]

@@ -211,13 +211,8 @@ def as_world(env: Any, *, sha256: str | None = None) -> TableWorld | GymWorld:
     """Return the world of a text, an ``Env``, an ``MDP``, a model file (with this digest) or a Gymnasium environment."""
     if isinstance(env, os.PathLike):
         env = os.fspath(env)
-    if isinstance(env, str) and is_gym_id(env):
-        return _world_of(env)
-    if isinstance(env, str) and (env.endswith(".npz") or "/" in env or os.sep in env):
-        mdp = MDP.load(env, sha256=sha256)
-        return TableWorld(Env.from_mdp(mdp, info=EnvInfo(Path(env).stem, f"The model of {Path(env).name}.")))
     if isinstance(env, str):
-        return TableWorld(make(env))
+        return _by_gym_id(env) if is_gym_id(env) else TableWorld(_by_text(env, sha256))
     if isinstance(env, Env):
         return TableWorld(env)
     if isinstance(env, MDP):
@@ -233,7 +228,15 @@ def as_world(env: Any, *, sha256: str | None = None) -> TableWorld | GymWorld:
     )
 
 
-def _world_of(text: str) -> TableWorld | GymWorld:
+def _by_text(text: str, sha256: str | None) -> Env:
+    """Return the environment of a name of ours, or of a model file."""
+    if not (text.endswith(".npz") or "/" in text or os.sep in text):
+        return make(text)
+    mdp = MDP.load(text, sha256=sha256)
+    return Env.from_mdp(mdp, info=EnvInfo(Path(text).stem, f"The model of {Path(text).name}."))
+
+
+def _by_gym_id(text: str) -> TableWorld | GymWorld:
     """Return the world of a Gymnasium id: played from its table where there is one; who asks for the time in the state needs one."""
     made = make_gymnasium(text)
     try:

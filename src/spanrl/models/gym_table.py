@@ -35,7 +35,15 @@ def from_gymnasium(env: Any, r_min: float | None, r_max: float | None, start: Ar
     table = read_table("MDP.from_gymnasium", env, r_min, r_max, start)
     low, high = table.range
     return MDP.from_pairs(
-        table.state, table.action, table.ptr, table.succ, table.prob, table.mean, r_min=low, r_max=high, start=table.start
+        table.state,
+        table.action,
+        table.ptr,
+        table.succ,
+        table.prob,
+        table.mean,
+        r_min=low,
+        r_max=high,
+        start=table.start,
     )
 
 
