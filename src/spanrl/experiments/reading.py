@@ -23,7 +23,7 @@ _RECOMPUTE = "Run the experiment again to recompute it."
 
 
 class Problem(NamedTuple):
-    """What a cell knows of its environment: its size; g*, sp(h*) and D, NaN where they are not known; whether g* knows all that is played."""
+    """What a cell knows of its environment: its size; g*, sp(h*) and D, NaN where they are not known; whether g* is exact."""
 
     n_states: int
     n_actions: int

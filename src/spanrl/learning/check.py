@@ -221,7 +221,7 @@ def _possible(env: Env, state: int, action: int) -> dict[tuple[float, int], floa
     """Return {(reward, successor): probability} of what a pair can really bring, from the table alone."""
     out: dict[tuple[float, int], float] = {}
     low, high = env.mdp.r_min, env.mdp.r_max
-    for prob, succ, reward, law in env.outcomes(state, action):
+    for prob, succ, reward, law, _ in env.outcomes(state, action):
         share = (reward - low) / (high - low) if law == BERNOULLI else 1.0
         paid = ((high, share), (low, 1.0 - share)) if law == BERNOULLI else ((reward, 1.0),)
         for amount, weight in paid:

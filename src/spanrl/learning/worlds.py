@@ -57,16 +57,6 @@ class AnyWorld(Protocol):
         """Return (reward, next state, state to go on from)."""
 
 
-def about(world: AnyWorld, *, gain_given: bool) -> dict[str, Any]:
-    """Return what the ``meta`` of a run says of its world, once it is over."""
-    out: dict[str, Any] = {"played": world.played} if world.played else {}
-    if world.is_cut:
-        out["step_limit"] = world.step_limit
-        if not gain_given and world.mdp is not None:  # whoever gives a gain knows what it is
-            out["regret_exact"] = False
-    return out
-
-
 class TableWorld:
     """An environment of ours, or one of Gymnasium with a table."""
 
@@ -196,6 +186,16 @@ class GymWorld:
                 f"it must lie in {self._first_state}..{last}, as its observation_space says."
             )
         return whole
+
+
+def about(world: TableWorld | GymWorld, *, gain_given: bool) -> dict[str, Any]:
+    """Return what the ``meta`` of a run says of its world, once it is over."""
+    out: dict[str, Any] = {"played": world.played} if world.played else {}
+    if world.is_cut:
+        out["step_limit"] = world.step_limit
+        if not gain_given and world.mdp is not None:  # whoever gives a gain knows what it is
+            out["regret_exact"] = False
+    return out
 
 
 def _discrete(who: str, what: str, space: Any) -> tuple[int, int]:
