@@ -16,8 +16,9 @@ from spanrl.paper.reproduce import reproduce
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
-SLIPS, EXPERIMENTS, PROCESSES, AGENTS, FAMILY, SOLVER, REFERENCE = (
-    DOCS / f"{name}.md" for name in ("slips", "experiments", "processes", "agents", "family", "solver", "reference")
+SLIPS, EXPERIMENTS, PROCESSES, AGENTS, FAMILY, SOLVER, REFERENCE, GYMNASIUM = (
+    DOCS / f"{name}.md"
+    for name in ("slips", "experiments", "processes", "agents", "family", "solver", "reference", "gymnasium")
 )
 
 
@@ -36,12 +37,13 @@ def commands():
     [
         (README, 11),
         (SLIPS, 11),
-        (EXPERIMENTS, 11),
+        (EXPERIMENTS, 18),
         (PROCESSES, 4),
         (AGENTS, 36),
         (FAMILY, 10),
         (SOLVER, 3),
         (REFERENCE, 8),
+        (GYMNASIUM, 16),
     ],
 )
 def test_python_examples(page, least, monkeypatch):

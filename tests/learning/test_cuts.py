@@ -6,7 +6,7 @@ Level of the statistical test: 1e-3, the seed is fixed.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
@@ -15,8 +15,8 @@ import pytest
 from learning_samples import Keeping
 from scipy.stats import norm
 
-from spanrl import UCRL, Env, Policy, evaluate, learn, make_agent, simulate
-from spanrl.errors import OptionError, RunFileError
+from spanrl import UCRL, Env, Policy, check_env, evaluate, learn, make_agent, simulate
+from spanrl.errors import InputError, OptionError, RunFileError
 from spanrl.learning.session import Session
 from spanrl.learning.snapshot import pack, unpack
 from spanrl.learning.worlds import as_world
@@ -169,3 +169,10 @@ def test_environments_differ_by_their_cuts() -> None:
     assert Env.from_outcomes(one, step_limit=3) != Env.from_outcomes(other, step_limit=3)
     assert Env.from_outcomes(one, step_limit=3) != Env.from_outcomes(one)
     assert [outcome.ends for outcome in Env.from_outcomes(other, step_limit=3).outcomes(0, 0)] == [True]
+
+
+def test_they_keep_the_contract(lake: Env) -> None:
+    for env in (lake, two_starts()):
+        check_env(env)
+    with pytest.raises(InputError, match="out_ends must be a read-only vector"):
+        check_env(replace(lake, out_ends=None))
