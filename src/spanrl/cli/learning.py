@@ -73,7 +73,8 @@ def learn(
                 written["figure"] = plot
         finally:  # what cannot be written can still be read
             if as_json:
-                print_json({name: getattr(result, name) for name in result.__dataclass_fields__})
+                public = (name for name in result.__dataclass_fields__ if not name.startswith("_"))
+                print_json({name: getattr(result, name) for name in public})
             else:
                 _show_run(result, written)
     if result.interrupted:

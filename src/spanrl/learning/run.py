@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,14 @@ from spanrl.axes import BLUE, DARK_GREY, new_axes, tidy
 from spanrl.errors import InputError, RunFileError
 from spanrl.learning import files
 from spanrl.learning.files import CURVE, SPEC, episode_kinds
+from spanrl.learning.learned import Learned, LearnedModel
 from spanrl.models.checks import Array, immutable
+from spanrl.models.policy import Policy
 from spanrl.terminal import visible
 
 _META = (*SPEC, "gain", "interrupted", "audit", "r_min", "r_max", "n_states", "n_actions", "seconds")
+
+_NOT_SAVED = "files of a run hold its curve and its episodes alone. Use the run that learn() returned"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,6 +44,7 @@ class Run:
         episodes: a dict of arrays.
         meta: what was run.
         notes: sentences on it.
+        policy, model: what the learner knew at the end, see there.
 
     >>> import spanrl
     >>> run = spanrl.learn("two-state", "ucrl", horizon=1000, seed=0)
@@ -55,6 +60,7 @@ class Run:
     n_episodes: NDArray[np.int64]
     episodes: dict[str, Array]
     meta: dict[str, Any]
+    _learned: Learned = field(default=Learned(_NOT_SAVED, _NOT_SAVED))
 
     def __post_init__(self) -> None:
         """Check that all is there, and freeze the arrays."""
@@ -74,6 +80,45 @@ class Run:
     def interrupted(self) -> bool:
         """Whether the run was stopped before its horizon."""
         return bool(self.meta["interrupted"])
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the last episode; of an agent that decides at every step, the best actions by what it knew at the end.
+
+        Raises:
+            InputError: the run was read from files, or its agent has no policy.
+
+        >>> import spanrl
+        >>> spanrl.learn("two-state", "ucrl", horizon=10_000, seed=0).policy
+        <Policy: 2 states, 2 actions, deterministic>
+        """
+        policy = self._learned.policy
+        if isinstance(policy, str):
+            raise InputError(f"run.policy: {policy}.")
+        return policy
+
+    @property
+    def model(self) -> LearnedModel:
+        """What the learner has counted in all steps: N(s, a), p̂ and r̂. An interrupted run may have counted steps after its last measurement.
+
+        Raises:
+            InputError: the run was read from files, or its agent counts no transitions.
+
+        >>> import spanrl
+        >>> print(spanrl.learn("two-state", "ucrl", horizon=100, seed=0).model)
+        LearnedModel
+        states: 2 of 2 played in
+        pairs: 2 of 4 played
+        steps: 100
+        transitions seen: 2
+        state  action  N   r̂  p̂
+        s0     a0      50  0   s1 (1)
+        s1     a0      50  0   s0 (1)
+        """
+        model = self._learned.model
+        if isinstance(model, str):
+            raise InputError(f"run.model: {model}.")
+        return model
 
     def save(self, dir: str | os.PathLike[str]) -> None:  # noqa: A002
         """Write curve.parquet, episodes.parquet and meta.json as the new folder ``dir``; parents are made, nothing is overwritten."""
