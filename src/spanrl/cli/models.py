@@ -101,7 +101,11 @@ def analyse(
         result = compute(mdp, diameter=wanted[diameter], progress=on_terminal())
     if as_json:
         print_json(
-            {**{name: getattr(result, name) for name in result.__dataclass_fields__}, "policy": result.policy.probs}
+            {
+                **{name: getattr(result, name) for name in result.__dataclass_fields__},
+                "policy": result.policy.probs,
+                **_names(mdp),
+            }
         )
         return
     table = TextTable(model, "")
@@ -176,7 +180,7 @@ def plan(
             ],
             "reward": reward,
         }
-        print_json({**fields, "policy": solution.policy.probs, "optimistic": extended})
+        print_json({**fields, "policy": solution.policy.probs, "optimistic": extended, **_names(loaded)})
         return
     table = TextTable(model, "")
     low, high = solution.gain_bounds
@@ -238,12 +242,20 @@ def _loaded(text: str) -> MDP | BoundedMDP:
     return make(text).mdp
 
 
+def _names(model: MDP | BoundedMDP) -> dict[str, list[Any]]:
+    """Return what JSON shows of the names of states and actions, where a model has any."""
+    from spanrl.models.label_files import plain
+
+    found = {key: getattr(model, key, None) for key in ("state_names", "action_names")}
+    return {key: [plain(name) for name in names] for key, names in found.items() if names is not None}
+
+
 def _show_states(model: MDP | BoundedMDP, columns: dict[str, list[str]]) -> None:
     """Print one row per state, the first ones only where there are many."""
     table = TextTable("state", *columns)
-    names = getattr(model, "state_names", None)
+    label = getattr(model, "state_label", str)
     for s, row in enumerate(zip(*columns.values(), strict=True)):
-        table.add_row(names[s] if names else str(s), *row)
+        table.add_row(label(s), *row)
     show(table)
     if model.n_states > _SHOWN:
         print(f"… {model.n_states - _SHOWN} more states; --json shows all.")

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -90,8 +90,8 @@ class Env:
         r_max: float = 1.0,
         start: ArrayLike = 0,
         n_actions: int | None = None,
-        state_names: Sequence[str] | None = None,
-        action_names: Sequence[str] | None = None,
+        state_names: Sequence[Any] | Array | None = None,
+        action_names: Sequence[Any] | None = None,
         info: EnvInfo | None = None,
     ) -> Env:
         """Build from the outcomes of every pair: ``{(state, action): [Outcome(prob, succ, reward, law), …]}``.

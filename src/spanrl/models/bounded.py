@@ -25,8 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 from spanrl.errors import ModelError
 from spanrl.models import box_checks, checks, files
 from spanrl.models.checks import Array
-from spanrl.models.mdp import MDP, available_pairs
+from spanrl.models.mdp import MDP
 from spanrl.models.pairs import PairTable
+from spanrl.models.rows import available_pairs
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -111,23 +111,8 @@ def rebuild(path: Path, build: Callable[[], Model]) -> Model:
     """Build a model from what a file held; what breaks a rule of the model is a damaged file."""
     try:
         return build()
-    except (ModelError, ValueError, TypeError, IndexError, OverflowError) as error:
+    except (ModelError, ValueError, TypeError, IndexError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"load: {path} is damaged: {error}") from None
-
-
-def pack_names(state_names: tuple[str, ...] | None, action_names: tuple[str, ...] | None) -> dict[str, Array]:
-    """Return the arrays that hold names, none where there are no names."""
-    return {
-        key: np.array(value, dtype=np.str_)
-        for key, value in (("state_names", state_names), ("action_names", action_names))
-        if value
-    }
-
-
-def unpack_names(data: dict[str, Array]) -> tuple[list[str] | None, list[str] | None]:
-    """Return state names and action names of a file, None where it has none."""
-    both = [[str(name) for name in data[key]] if key in data else None for key in ("state_names", "action_names")]
-    return both[0], both[1]
 
 
 @contextmanager

@@ -22,9 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spanrl.errors import ModelError
-from spanrl.models import checks, files
-from spanrl.models.checks import SUM_TOL, Array
+from spanrl.models import checks, files, label_files, labels
+from spanrl.models.checks import Array
+from spanrl.models.labels import StateNames, text_of
 from spanrl.models.pairs import PairTable
+from spanrl.models.rows import available_pairs, checked_sums, clean_rows
 from spanrl.terminal import visible
 
 
@@ -43,6 +45,7 @@ class MDP(PairTable):
         reward: r(s, a) [n_pairs].
         r_min, r_max: the range of the rewards.
         start: a distribution [S].
+        state_names, action_names: None, or a read-only sequence of names; any hashable, most often text, numbers or tuples.
 
     >>> mdp = MDP.from_dense([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], [[0, 0.5], [0, 1]])
     >>> mdp.n_states, mdp.n_actions, mdp.n_pairs, mdp.max_support
@@ -70,17 +73,19 @@ class MDP(PairTable):
     r_max: float
     start: NDArray[np.float64]
     n_actions: int
-    state_names: tuple[str, ...] | None = None
-    action_names: tuple[str, ...] | None = None
+    state_names: StateNames | None = None
+    action_names: tuple[Any, ...] | None = None
 
     def check(self) -> None:
-        """Check rewards and rows."""
+        """Check rewards, rows and names."""
         if self.prob.size != self.succ.size or self.reward.size != self.n_pairs or self.start.size != self.n_states:
             raise ModelError("MDP: the arrays do not fit together. Use from_pairs or from_dense.")
         checks.reward_range("MDP", self.r_min, self.r_max)
         checks.rewards("MDP", "reward", self.reward, self.r_min, self.r_max, lambda i: f"r{self.where(i)}")
-        _checked_sums(self.succ_ptr, self.prob, lambda i: f"P{self.where(i)}")
+        checked_sums(self.succ_ptr, self.prob, lambda i: f"P{self.where(i)}")
         checks.reject("MDP", ~(self.prob > 0), lambda j: f"prob[{j}]", "must be above 0", self.prob, "Leave out zeros.")
+        object.__setattr__(self, "state_names", labels.state_names("MDP", self.state_names, self.n_states))
+        object.__setattr__(self, "action_names", labels.action_names("MDP", self.action_names, self.n_actions))
 
     @classmethod
     def from_pairs(
@@ -96,8 +101,8 @@ class MDP(PairTable):
         r_max: float = 1.0,
         start: ArrayLike = 0,
         n_actions: int | None = None,
-        state_names: Sequence[str] | None = None,
-        action_names: Sequence[str] | None = None,
+        state_names: Sequence[Any] | Array | None = None,
+        action_names: Sequence[Any] | None = None,
     ) -> MDP:
         """Build from pairs sorted by (state, action) and their successors in compressed rows.
 
@@ -110,7 +115,8 @@ class MDP(PairTable):
             start: a state, or a distribution [S].
             n_actions: the number of actions (default: the number of action names, or the largest action + 1). Policies are tables
                 [S, A]: a large one must not be nearly empty.
-            state_names, action_names: optional, all different.
+            state_names, action_names: optional, all different: text, whole numbers, tuples of these, or any other hashable; for
+                states also an array of whole numbers [S] or [S, k]. Files keep text, whole numbers and tuples; others become text.
         """
         who = "MDP"
         r_min, r_max = checks.reward_range(who, r_min, r_max)
@@ -125,7 +131,7 @@ class MDP(PairTable):
         checks.successor_table(who, ptr, succs, n_pairs, n_states, where)
         probs = checks.numeric(who, "prob", prob, (succs.size,))
         rewards = checks.numeric(who, "reward", reward, (n_pairs,))
-        ptr, succs, probs = _clean_rows(who, ptr, succs, probs, where)
+        ptr, succs, probs = clean_rows(who, ptr, succs, probs, where)
         n_actions = checks.action_count(who, actions, n_states, n_actions, action_names)
         return cls(
             pair_ptr,
@@ -138,8 +144,8 @@ class MDP(PairTable):
             r_max,
             checks.start_distribution(who, start, n_states),
             n_actions,
-            checks.names(who, "state_names", state_names, n_states),
-            checks.names(who, "action_names", action_names, n_actions),
+            labels.state_names(who, state_names, n_states),
+            labels.action_names(who, action_names, n_actions),
         )
 
     @classmethod
@@ -152,8 +158,8 @@ class MDP(PairTable):
         r_min: float = 0.0,
         r_max: float = 1.0,
         start: ArrayLike = 0,
-        state_names: Sequence[str] | None = None,
-        action_names: Sequence[str] | None = None,
+        state_names: Sequence[Any] | Array | None = None,
+        action_names: Sequence[Any] | None = None,
     ) -> MDP:
         """Build from arrays P [S, A, S] and r [S, A]; ``available`` [S, A] marks the actions that exist (default: all).
 
@@ -270,7 +276,7 @@ class MDP(PairTable):
             "mdp",
             arrays
             | {"range": np.array([self.r_min, self.r_max]), "n_actions": np.array(self.n_actions)}
-            | files.pack_names(self.state_names, self.action_names),
+            | label_files.pack(self.state_names, self.action_names),
             overwrite=overwrite,
         )
 
@@ -280,12 +286,13 @@ class MDP(PairTable):
 
         With ``sha256`` (64 hexadecimal digits) a file whose bytes have another digest raises a ModelFileError.
         """
-        data = files.read(Path(path), "mdp", cls.LENGTHS, ("state_names", "action_names"), sha256=sha256)
+        data = files.read(Path(path), "mdp", cls.LENGTHS, label_files.OPTIONAL, sha256=sha256)
         return files.rebuild(Path(path), lambda: cls._from_file(data))
 
     @classmethod
     def _from_file(cls, data: dict[str, Array]) -> MDP:
-        state_names, action_names = files.unpack_names(data)
+        n_actions = files.whole(data["n_actions"])
+        state_names, action_names = label_files.unpack(data, data["pair_ptr"].size - 1, n_actions)
         r_min, r_max = checks.numeric("MDP", "range", data["range"], (2,)).tolist()
         return cls.from_pairs(
             checks.pair_states("MDP", data["pair_ptr"], data["action"].size),
@@ -297,7 +304,7 @@ class MDP(PairTable):
             r_min=r_min,
             r_max=r_max,
             start=data["start"],
-            n_actions=files.whole(data["n_actions"]),
+            n_actions=n_actions,
             state_names=state_names,
             action_names=action_names,
         )
@@ -308,8 +315,8 @@ class MDP(PairTable):
         where = ", ".join(visible(self.state_label(int(s))) for s in starts[:4]) + (
             f", … ({starts.size} states)" if starts.size > 4 else ""
         )
-        labels = self.action_names or tuple(str(a) for a in range(min(self.n_actions, 13)))
-        shown = ", ".join(map(visible, labels[:12])) + (", …" if len(labels) > 12 else "")
+        shown = ", ".join(visible(self.action_label(a)) for a in range(min(self.n_actions, 12)))
+        shown += ", …" if self.n_actions > 12 else ""
         return "\n".join(
             (
                 f"MDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {self.succ.size} transitions",
@@ -324,71 +331,19 @@ class MDP(PairTable):
         """Return a one-line summary."""
         return f"<MDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs>"
 
+    def index(self, state: Any) -> int:
+        """Return the number of a state from its name; where states have no names, a number is itself.
+
+        >>> mdp = MDP.from_dense([[[0, 1]], [[1, 0]]], [[0], [1]], state_names=[(0, 0), (3, 2)])
+        >>> mdp.index((3, 2))
+        1
+        """
+        return labels.state_number("MDP.index", self.state_names, self.n_states, state)
+
     def state_label(self, s: int) -> str:
-        """Return the name of state s, or its number."""
-        return self.state_names[s] if self.state_names else str(s)
+        """Return the name of state s as text, or its number."""
+        return self.state_names.text(s) if self.state_names is not None else str(s)
 
-
-def available_pairs(who: str, available: ArrayLike | None, S: int, A: int) -> tuple[Array, Array]:
-    """Return the (state, action) arrays of the pairs that a mask [S, A] allows."""
-    if S == 0 or A == 0:
-        raise ModelError(f"{who}: must have at least one state and one action; got S={S}, A={A}.")
-    mask: Array
-    if available is None:
-        mask = np.ones((S, A), dtype=bool)
-    else:
-        try:
-            mask = np.asarray(available)
-        except ValueError:
-            mask = np.empty(0)  # ragged: refused by its shape
-        if mask.shape != (S, A) or mask.dtype != np.bool_:
-            raise ModelError(
-                f"{who}: available must be a boolean array of shape ({S}, {A}); got dtype {mask.dtype}, shape {mask.shape}. "
-                "Use .astype(bool)."
-            )
-    checks.states_have_actions(who, mask.sum(axis=1))
-    states, actions = np.nonzero(mask)
-    return states, actions
-
-
-def _clean_rows(who: str, ptr: Array, succ: Array, prob: Array, where: checks.Where) -> tuple[Array, Array, Array]:
-    """Check the rows and bring them into canonical order: sorted, each successor once, no zeros, sums of one."""
-
-    def entry(j: int) -> str:
-        i = checks.pair_of(ptr, j)
-        return f"{where(i)[:-1]}, s'={succ[j]}]"
-
-    checks.reject(who, ~np.isfinite(prob), entry, "must be finite", prob, "Replace NaN and infinite probabilities.")
-    checks.reject(who, prob < 0, entry, "must not be negative", prob, "Probabilities lie in [0, 1].")
-    order = checks.canonical_order(ptr, succ, prob > 0)
-    if order is not None:
-        index, ptr = order
-        succ, prob = succ[index], prob[index]
-        rows = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
-        first = np.ones(succ.size, dtype=bool)
-        first[1:] = (succ[1:] != succ[:-1]) | (rows[1:] != rows[:-1])
-        if not first.all():
-            prob, succ = np.add.reduceat(prob, np.flatnonzero(first)), succ[first]
-            ptr = np.concatenate(([0], np.cumsum(np.bincount(rows[first], minlength=ptr.size - 1))))
-    sums = _checked_sums(ptr, prob, where)
-    off = np.abs(sums - 1.0) > checks.ROUNDING
-    if off.any():
-        prob = prob / np.repeat(np.where(off, sums, 1.0), np.diff(ptr))
-    return ptr, succ, prob
-
-
-def _checked_sums(ptr: Array, prob: Array, where: checks.Where) -> Array:
-    """Return the sum of each row, or raise where one is not 1."""
-    filled = np.diff(ptr) > 0
-    sums = np.zeros(filled.size)
-    if prob.size:
-        sums[filled] = np.add.reduceat(prob, ptr[:-1][filled])
-    checks.reject(
-        "MDP",
-        ~(np.abs(sums - 1.0) <= SUM_TOL),
-        lambda i: f"{where(i)} sums to {sums[i]:.12g},",
-        f"must sum to 1 within {SUM_TOL:g}",
-        None,
-        "Normalise the rows or mark the pair unavailable.",
-    )
-    return sums
+    def action_label(self, a: int) -> str:
+        """Return the name of action a as text, or its number."""
+        return text_of(self.action_names[a]) if self.action_names is not None else str(a)

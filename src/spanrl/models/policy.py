@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spanrl.errors import ModelError
-from spanrl.models import checks
+from spanrl.models import checks, labels
+from spanrl.models.labels import StateNames, text_of
 from spanrl.terminal import visible
 
 _SHOWN = 30
@@ -22,6 +24,7 @@ class Policy:
 
     Args:
         probs: [S, A].
+        state_names, action_names: optional, all different, as in :meth:`spanrl.MDP.from_pairs`.
 
     Raises:
         ModelError: a row is no distribution.
@@ -36,11 +39,15 @@ class Policy:
     """
 
     probs: NDArray[np.float64]
-    state_names: tuple[str, ...] | None
-    action_names: tuple[str, ...] | None
+    state_names: StateNames | None
+    action_names: tuple[Any, ...] | None
 
     def __init__(
-        self, probs: ArrayLike, *, state_names: Sequence[str] | None = None, action_names: Sequence[str] | None = None
+        self,
+        probs: ArrayLike,
+        *,
+        state_names: Sequence[Any] | checks.Array | None = None,
+        action_names: Sequence[Any] | None = None,
     ) -> None:
         """Check and freeze ``probs``."""
         who = "Policy"
@@ -63,12 +70,12 @@ class Policy:
             "Normalise the rows.",
         )
         object.__setattr__(self, "probs", checks.immutable(array, np.float64))
-        object.__setattr__(self, "state_names", checks.names(who, "state_names", state_names, S))
-        object.__setattr__(self, "action_names", checks.names(who, "action_names", action_names, A))
+        object.__setattr__(self, "state_names", labels.state_names(who, state_names, S))
+        object.__setattr__(self, "action_names", labels.action_names(who, action_names, A))
 
     @classmethod
     def trusted(
-        cls, probs: NDArray[np.float64], state_names: tuple[str, ...] | None, action_names: tuple[str, ...] | None
+        cls, probs: NDArray[np.float64], state_names: StateNames | None, action_names: tuple[Any, ...] | None
     ) -> Policy:
         """Return the policy of read-only ``probs`` that are right by construction, with the names of a model; nothing is checked."""
         policy = object.__new__(cls)
@@ -138,21 +145,46 @@ class Policy:
         """Hash by the probabilities (they are read-only)."""
         return hash(self.probs.tobytes())
 
+    def at(self, state: Any) -> Any:
+        """Return what is played in a state: one action, or a dict of probabilities {action: p} where the policy mixes there.
+
+        Args:
+            state: the name of the state, or its number where states have no names. Actions come by name or number likewise.
+
+        Raises:
+            ModelError: no state has this name.
+
+        >>> policy = Policy([[1.0, 0.0], [0.25, 0.75]], state_names=[(0, 0), (0, 1)], action_names=["wait", "serve"])
+        >>> policy.at((0, 0)), policy.at((0, 1))
+        ('wait', {'wait': 0.25, 'serve': 0.75})
+        """
+        row = self.probs[self.index(state)]
+        played = {self.action_names[a] if self.action_names else a: float(row[a]) for a in np.flatnonzero(row).tolist()}
+        return played if len(played) > 1 else next(iter(played))
+
+    def index(self, state: Any) -> int:
+        """Return the number of a state from its name; where states have no names, a number is itself."""
+        return labels.state_number("Policy", self.state_names, self.n_states, state)
+
+    def state_label(self, s: int) -> str:
+        """Return the name of state s as text, or its number."""
+        return self.state_names.text(s) if self.state_names is not None else str(s)
+
     def describe(self, s: int) -> str:
         """Say in words what is played in state s."""
         played = np.flatnonzero(self.probs[s] > 0)
-        labels = [visible(self.action_names[a]) if self.action_names else str(a) for a in played]
+        actions = [visible(text_of(self.action_names[a])) if self.action_names else str(a) for a in played]
         if played.size == 1:
-            return labels[0]
-        return ", ".join(f"{label} ({self.probs[s, a]:.4g})" for label, a in zip(labels, played, strict=True))
+            return actions[0]
+        return ", ".join(f"{action} ({self.probs[s, a]:.4g})" for action, a in zip(actions, played, strict=True))
 
     def __str__(self) -> str:
         """Print as a table, the first states only where there are many."""
         shown = min(self.n_states, _SHOWN)
-        labels = [visible(self.state_names[s]) if self.state_names else str(s) for s in range(shown)]
-        width = max(len("state"), *(len(label) for label in labels))
+        states = [visible(self.state_label(s)) for s in range(shown)]
+        width = max(len("state"), *(len(state) for state in states))
         lines = [f"{'state':<{width}}  action"] + [
-            f"{label:<{width}}  {self.describe(s)}" for s, label in enumerate(labels)
+            f"{state:<{width}}  {self.describe(s)}" for s, state in enumerate(states)
         ]
         if shown < self.n_states:
             lines.append(f"… {self.n_states - shown} more states")

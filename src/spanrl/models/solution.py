@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.models.checks import immutable
+from spanrl.models.labels import StateNames
 from spanrl.models.policy import Policy
 
 ExtendedChain = tuple[Any, NDArray[np.float64]]
@@ -37,6 +38,17 @@ def _range(values: NDArray[np.float64]) -> str:
 def span(v: NDArray[np.float64]) -> float:
     """Return sp(v) = max v − min v."""
     return float(np.max(v) - np.min(v))
+
+
+class SolutionAt(NamedTuple):
+    """What a :class:`Solution` says of one state."""
+
+    state: Any
+    """Its name, or its number where states have no names."""
+    action: Any
+    """The action that is played there, or {action: probability} where the policy mixes, as in :meth:`Policy.at`."""
+    bias: float
+    truncated: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,6 +106,24 @@ class Solution:
         """
         return self._rule.optimistic
 
+    @property
+    def state_names(self) -> StateNames | None:
+        """The names of the states of the model; None where it has none."""
+        return self.policy.state_names
+
+    def at(self, state: Any) -> SolutionAt:
+        """Return action, bias and whether the value was cut down in a state, given by its name (by its number where there are no names).
+
+        Raises:
+            ModelError: no state has this name.
+
+        >>> import spanrl
+        >>> spanrl.solve(spanrl.make("two-state").mdp).at("s1")
+        SolutionAt(state='s1', action='a1', bias=1.0, truncated=False)
+        """
+        s = self.policy.index(state)
+        return SolutionAt(state, self.policy.at(state), float(self.bias[s]), bool(self.truncated[s]))
+
     def __str__(self) -> str:
         """Summarise in a few lines."""
         low, high = self.gain_bounds
@@ -120,6 +150,7 @@ class Evaluation:
         gain: [S].
         bias: [S], with P*h = 0.
         span: of the bias.
+        state_names: those of the model; None where it has none.
 
     >>> import spanrl
     >>> spanrl.evaluate(spanrl.make("two-state").mdp, spanrl.Policy.deterministic([0, 1])).gain.tolist()
@@ -129,6 +160,7 @@ class Evaluation:
     gain: NDArray[np.float64]
     bias: NDArray[np.float64]
     span: float
+    state_names: StateNames | None = None
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -179,6 +211,11 @@ class Analysis:
     def __post_init__(self) -> None:
         """Freeze the arrays."""
         _freeze(self, "gains", "bias")
+
+    @property
+    def state_names(self) -> StateNames | None:
+        """The names of the states of the model; None where it has none."""
+        return self.policy.state_names
 
     @property
     def normalisation(self) -> str:

@@ -40,4 +40,4 @@ def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
         raise ModelError(f"evaluate: the model must be an MDP; got {type(mdp).__name__}.{mdp_hint(mdp)}")
     value = chain_gain_bias(*policy_chain(mdp, policy))
     bias = value.bias.astype(np.float64)
-    return Evaluation(value.gain.astype(np.float64), bias, span(bias))
+    return Evaluation(value.gain.astype(np.float64), bias, span(bias), mdp.state_names)
