@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -44,27 +44,35 @@ def as_text(table: Table) -> str:
     … 2 more states
     """
     rows = [table.head, *([visible(cell) for cell in row] for row in table.rows)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    padded = ([cell + " " * (w - _width(cell)) for cell, w in zip(row, widths, strict=True)] for row in rows)
+    lines = ["  ".join(row).rstrip() for row in padded]
     return "\n".join([*lines, *([table.more] if table.more else [])])
 
 
-def as_html(title: str, facts: Mapping[str, str] | None = None, table: Table | None = None) -> str:
-    """Return a title, facts by name and a table as a piece of HTML; all of it is text, and none of it acts.
+def _width(text: str) -> int:
+    """Return the columns that a text takes on a terminal: two for a letter of some scripts, none for an accent."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
 
-    >>> as_html("<b>", {"gain": "1"})
-    '<div><strong>&lt;b&gt;</strong><table><tbody><tr><th style="text-align:left">gain</th><td style="text-align:left">1</td></tr></tbody></table></div>'
+    return cell_len(text)
+
+
+def as_html(text: str, table: Table | None = None) -> str:
+    """Return lines of text, the first as a title, and a table as a piece of HTML; all of it is shown, and none of it acts.
+
+    >>> as_html("MDP <b>\\nstart: 0")
+    '<div><strong>MDP &lt;b&gt;</strong><br>start: 0</div>'
     """
-    parts = [f"<strong>{_cell(title)}</strong>"]
-    if facts:
-        body = "".join(_row([_tag("th", name), _tag("td", fact)]) for name, fact in facts.items())
-        parts.append(f"<table><tbody>{body}</tbody></table>")
+    title, *lines = text.split("\n")
+    parts = "<br>".join([f"<strong>{_cell(title)}</strong>", *map(_cell, lines)])
     if table is not None:
         head = _row(_tag("th", name) for name in table.head)
         body = "".join(_row(_tag("td", cell) for cell in row) for row in table.rows)
-        more = f"<p>{_cell(table.more)}</p>" if table.more else ""
-        parts.append(f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{more}")
-    return f"<div>{''.join(parts)}</div>"
+        more = _cell(table.more)
+        parts += f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{more}"
+    return f"<div>{parts}</div>"
 
 
 def _row(cells: Iterable[str]) -> str:

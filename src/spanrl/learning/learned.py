@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from spanrl import tables
 from spanrl.display import SHOWN, SHOWN_IN_HTML, Table, as_html, as_text, left_out
-from spanrl.models.checks import Array, immutable
+from spanrl.models.checks import immutable
 from spanrl.models.counts import Batch, Counts
 from spanrl.models.info import ProblemInfo
+from spanrl.models.labels import StateNames
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
+from spanrl.models.policy_frame import action_column, column_kinds, state_columns
 
 _ARRAYS = {
     "state": np.int64, "action": np.int64, "n": np.int64, "r_hat": np.float64,
@@ -67,8 +69,8 @@ class LearnedModel:
     r_min: float
     r_max: float
     start: NDArray[np.float64] | None = None
-    state_names: tuple[str, ...] | None = None
-    action_names: tuple[str, ...] | None = None
+    state_names: StateNames | None = None
+    action_names: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -92,7 +94,7 @@ class LearnedModel:
     def to_mdp(self) -> MDP:
         """Return the MDP of the pairs that were played, with p̂ and r̂; states keep their numbers and names.
 
-        Of a state in which nothing was played (it was never visited, or the run ended there) nothing is known: all its actions pay r_min and
+        Of a state in which nothing was played (never visited, or the run ended there) nothing is known: all its actions pay r_min and
         lead to the state that was visited most.
 
         >>> import spanrl
@@ -125,64 +127,66 @@ class LearnedModel:
         )
 
     def to_frame(self) -> Any:
-        """Return a polars DataFrame with a row per transition that was seen: state, action, n, r_hat, next_state, times, p_hat."""
+        """Return a polars DataFrame with a row per transition that was seen.
+
+        Returns:
+            Columns that name the state and, after ``next_``, the next one, as :meth:`spanrl.Policy.to_frame` has them; ``action``, ``n``,
+            ``r_hat``, ``times`` and ``p_hat``.
+        """
         pair = np.repeat(np.arange(self.n.size), np.diff(self.succ_ptr))
-        states, actions = self._labels(self.state_names, self.n_states), self._labels(self.action_names, self.n_actions)
+        there = state_columns(self.state_names, self.n_states, self.succ)
         columns = {
-            "state": states[self.state[pair]], "action": actions[self.action[pair]], "n": self.n[pair],
-            "r_hat": self.r_hat[pair], "next_state": states[self.succ], "times": self.times, "p_hat": self._frequencies,
+            **state_columns(self.state_names, self.n_states, self.state[pair]),
+            "action": action_column(self.action_names, self.n_actions)[self.action[pair]],
+            "n": self.n[pair], "r_hat": self.r_hat[pair],
+            **{f"next_{name}": column for name, column in there.items()},
+            "times": self.times, "p_hat": self._frequencies,
         }  # fmt: skip
-        named = {"state": self.state_names, "next_state": self.state_names, "action": self.action_names}
-        kinds: dict[str, Any] = {name: str if named.get(name) else int for name in columns}
-        return tables.frame(kinds | {"r_hat": float, "p_hat": float}, [columns])
+        return tables.frame(column_kinds(columns), [columns])
 
-    @staticmethod
-    def _labels(names: tuple[str, ...] | None, count: int) -> Array:
-        return np.arange(count) if names is None else np.array(names, dtype=np.str_)
-
-    @property
-    def _facts(self) -> dict[str, str]:
+    def _summary(self) -> str:
         played = self.n > 0
-        return {
-            "states": f"{np.unique(self.state[played]).size:,} of {self.n_states:,} played in",
-            "pairs": f"{np.count_nonzero(played):,} of {self.n.size:,} played",
-            "steps": f"{self.n.sum():,}",
-            "transitions seen": f"{self.succ.size:,}",
-        }
+        return (
+            f"LearnedModel: {self.n.sum():,} steps, {self.succ.size:,} transitions seen\n"
+            f"{np.unique(self.state[played]).size:,} of {self.n_states:,} states and "
+            f"{np.count_nonzero(played):,} of {self.n.size:,} pairs played"
+        )
 
     def _table(self, most: int) -> Table:
         """Return the pairs played most."""
         played = int(np.count_nonzero(self.n))
         order = np.argsort(-self.n, kind="stable")[: min(most, played)]
-        states, actions = self._labels(self.state_names, self.n_states), self._labels(self.action_names, self.n_actions)
+        actions = action_column(self.action_names, self.n_actions)
         rows = [
             (
-                str(states[self.state[i]]),
+                self._label(self.state[i]),
                 str(actions[self.action[i]]),
                 f"{self.n[i]:,}",
                 f"{self.r_hat[i]:.6g}",
-                self._next(i, states),
+                self._next(i),
             )
             for i in order
         ]
         more = left_out(played, order.size, "pairs that were played")
         return Table(("state", "action", "N", "r̂", "p̂"), rows, more)
 
-    def _next(self, i: int, states: Array) -> str:
+    def _label(self, s: int) -> str:
+        return str(s) if self.state_names is None else self.state_names.text(int(s))
+
+    def _next(self, i: int) -> str:
         """Say where a pair has led, most often first."""
         row = slice(self.succ_ptr[i], self.succ_ptr[i + 1])
         times, succ = self.times[row], self.succ[row]
         first = np.argsort(-times, kind="stable")[:_NEXT]
-        shown = [f"{states[succ[j]]} ({times[j] / self.n[i]:.3g})" for j in first]
+        shown = [f"{self._label(succ[j])} ({times[j] / self.n[i]:.3g})" for j in first]
         return ", ".join([*shown, *(["…"] if succ.size > _NEXT else [])])
 
     def __str__(self) -> str:
         """Summarise, with the pairs played most."""
-        lines = [f"{name}: {fact}" for name, fact in self._facts.items()]
-        return "\n".join(["LearnedModel", *lines, as_text(self._table(SHOWN))])
+        return f"{self._summary()}\n{as_text(self._table(SHOWN))}"
 
     def _repr_html_(self) -> str:
-        return as_html("LearnedModel", self._facts, self._table(SHOWN_IN_HTML))
+        return as_html(self._summary(), self._table(SHOWN_IN_HTML))
 
     def __repr__(self) -> str:
         """Return a one-line summary."""

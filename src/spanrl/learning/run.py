@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.axes import BLUE, DARK_GREY, new_axes, tidy
+from spanrl.display import as_html
 from spanrl.errors import InputError, RunFileError
 from spanrl.learning import files
 from spanrl.learning.files import CURVE, SPEC, episode_kinds
@@ -99,18 +100,15 @@ class Run:
 
     @property
     def model(self) -> LearnedModel:
-        """What the learner has counted in all steps: N(s, a), p̂ and r̂. An interrupted run may have counted steps after its last measurement.
+        """What the learner has counted: N(s, a), p̂ and r̂ of all steps, those after the last measurement of an interrupted run included.
 
         Raises:
             InputError: the run was read from files, or its agent counts no transitions.
 
         >>> import spanrl
         >>> print(spanrl.learn("two-state", "ucrl", horizon=100, seed=0).model)
-        LearnedModel
-        states: 2 of 2 played in
-        pairs: 2 of 4 played
-        steps: 100
-        transitions seen: 2
+        LearnedModel: 100 steps, 2 transitions seen
+        2 of 2 states and 2 of 4 pairs played
         state  action  N   r̂  p̂
         s0     a0      50  0   s1 (1)
         s1     a0      50  0   s0 (1)
@@ -203,6 +201,9 @@ class Run:
         head = f"Run: {self._names}, seed {meta['seed']}"
         rows = [*lines.items(), *(("note", note) for note in self.notes)]
         return "\n".join([head, *(f"{name:<10}{text}" for name, text in rows)])
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
 
     def __repr__(self) -> str:
         """Return a one-line summary."""

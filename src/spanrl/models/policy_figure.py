@@ -61,13 +61,19 @@ def _shown(k: int, x: int | None, y: int | None) -> tuple[int, int | None]:
         return 0, 1 if k > 1 else None
     for name, value in (("x", x), ("y", y)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < k):
-            raise OptionError(f"Policy.plot: {name} must be a coordinate of the state names in 0..{k - 1}; got {value!r}.")
+            raise OptionError(
+                f"Policy.plot: {name} must be a coordinate of the state names in 0..{k - 1}; got {value!r}."
+            )
     if x is None or x == y:
-        raise OptionError(f"Policy.plot: x and y must be two different coordinates; got x={x!r}, y={y!r}. Give x alone for one.")
+        raise OptionError(
+            f"Policy.plot: x and y must be two different coordinates; got x={x!r}, y={y!r}. Give x alone for one."
+        )
     return int(x), None if y is None else int(y)
 
 
-def _chosen(coordinates: Coordinates, x: int, y: int | None, at: dict[int, int]) -> tuple[dict[int, int], NDArray[np.int64]]:
+def _chosen(
+    coordinates: Coordinates, x: int, y: int | None, at: dict[int, int]
+) -> tuple[dict[int, int], NDArray[np.int64]]:
     """Return the values of the other coordinates, and the states that have them."""
     k = coordinates.shape[1]
     others = [i for i in range(k) if i not in (x, y)]
