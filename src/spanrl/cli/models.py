@@ -23,11 +23,14 @@ from spanrl.cli.output import (
     tell,
     to_number,
 )
+from spanrl.cli.policy_file import check_policy_file, write_policy
 from spanrl.errors import ModelError, OptionError
+from spanrl.terminal import visible
 
 if TYPE_CHECKING:
     from spanrl.models.bounded import BoundedMDP
     from spanrl.models.mdp import MDP
+    from spanrl.models.solution import Solution
 
 _MANY = 10_000  # states: below, an answer takes seconds
 _SHOWN = 40
@@ -152,6 +155,13 @@ def plan(
     threads: Annotated[
         str, typer.Option(help="Threads that share the sweeps of a model with 10⁶ transitions or more.")
     ] = "1",
+    policy_out: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Write the policy to a new file: .csv, .parquet, .json, or .png, a picture over the first two coordinates of the states.",
+        ),
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Solve a model, with or without a bound on the bias span, and show the policy with its certified gain."""
@@ -162,6 +172,8 @@ def plan(
     from spanrl.planning.solve import check_options, solve
 
     check_options(loaded, bound, width, sense, method, policy=policy)
+    if policy_out:
+        check_policy_file(policy_out, loaded)
     options: dict[str, Any] = {
         "span_bound": bound, "tol": width, "sense": sense, "method": method, "policy": policy, "max_sweeps": most,
     }  # fmt: skip
@@ -169,6 +181,15 @@ def plan(
     if solution is None:
         with compiling("plan"):
             solution = solve(loaded, **options, threads=n_threads, progress=on_terminal())
+    _show_plan(model, loaded, bound, solution, as_json)
+    if policy_out:  # what cannot be written can still be read
+        write_policy(policy_out, solution.policy)
+        if not as_json:
+            print(f"The policy is in {visible(policy_out)}.")
+
+
+def _show_plan(model: str, loaded: MDP | BoundedMDP, bound: float, solution: Solution, as_json: bool) -> None:
+    """Print a solution, for people or as JSON."""
     if as_json:
         names = (name for name in solution.__dataclass_fields__ if not name.startswith("_") and name != "seconds")
         fields = {name: getattr(solution, name) for name in names}  # the same text each time

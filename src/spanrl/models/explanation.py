@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from spanrl.display import SHOWN, SHOWN_IN_HTML, Table, as_html, as_text, left_out
 from spanrl.models.checks import immutable
 from spanrl.models.labels import text_of
+from spanrl.terminal import visible
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,8 +54,8 @@ class Explanation:
             object.__setattr__(self, name, immutable(getattr(self, name), np.float64))
 
     def _summary(self) -> str:
-        best = ", ".join(text_of(a) for a, lost in zip(self.actions, self.loss, strict=True) if lost == 0.0)
-        lines = [f"State {text_of(self.state)} of bias {self.bias:.6g}; best {best}"]
+        best = ", ".join(visible(text_of(a)) for a, lost in zip(self.actions, self.loss, strict=True) if lost == 0.0)
+        lines = [f"State {visible(text_of(self.state))} of bias {self.bias:.6g}; best {best}"]
         if self.truncated:
             mixed = np.count_nonzero(self.probability) > 1
             rest = "by mixing the best action with the worst" if mixed else "and the policy alone does not reach it"

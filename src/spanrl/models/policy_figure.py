@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from spanrl.axes import BLUE, DARK_GREY, discrete_colours, legend_of_colours, new_axes, tidy, whole_ticks
 from spanrl.errors import OptionError
 from spanrl.models.checks import ROUNDING
-from spanrl.models.labels import text_of
+from spanrl.models.labels import StateNames, text_of
 from spanrl.terminal import visible
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ def plot_policy(policy: Policy, x: int | None, y: int | None, at: Mapping[int, i
     return ax
 
 
-def check_plot(policy: Policy) -> None:
-    """Raise where :func:`plot_policy` without options would not know what to draw."""
-    named = policy.state_names.coordinates if policy.state_names is not None else None
+def check_plot(names: StateNames | None) -> None:
+    """Raise where :func:`plot_policy` without options would not know what to draw of states of these names."""
+    named = names.coordinates if names is not None else None
     if named is not None:
         _chosen(named, *_shown(named.shape[1], None, None), {})
 
@@ -117,7 +117,7 @@ def _draw_cells(policy: Policy, cells: Coordinates, states: NDArray[np.int64], a
     whole_ticks(ax.yaxis, rows)
     mixed = probs.max(axis=1) < 1.0 - ROUNDING
     if mixed.any():
-        ax.scatter(i[mixed], j[mixed], s=12, color="white", edgecolors=DARK_GREY, linewidths=0.6, label="mixes")
+        ax.scatter(i[mixed], j[mixed], s=16, color="white", edgecolors=DARK_GREY, linewidths=0.6, label="mixes")
     ax.spines[["top", "right"]].set_visible(False)
     labels, played = _action_labels(policy), np.flatnonzero(probs.max(axis=0) > 0)
     if played.size > _MOST_LABELS:
