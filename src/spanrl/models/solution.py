@@ -35,6 +35,10 @@ def _range(values: NDArray[np.float64]) -> str:
     return low if low == high else f"{low} … {high}"
 
 
+def _gain_word(costs: bool) -> str:
+    return "average cost" if costs else "gain"
+
+
 def span(v: NDArray[np.float64]) -> float:
     """Return sp(v) = max v − min v."""
     return float(np.max(v) - np.min(v))
@@ -72,6 +76,7 @@ class Solution:
         sweeps, residual, converged: passes over the rows, the width of the bracket, and whether it is at most tol.
         feasible, truncated: see above.
         method, seconds, factor_size: how it was found.
+        costs: whether the model has costs; ``gain``, ``gain_bounds`` and ``bias`` are costs then, the lower the better.
 
     >>> import spanrl
     >>> solution = spanrl.solve(spanrl.make("riverswim").mdp)
@@ -93,6 +98,7 @@ class Solution:
     seconds: dict[str, float]
     factor_size: int
     _rule: HasChain = field(repr=False)
+    costs: bool = False
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -102,7 +108,7 @@ class Solution:
     def optimistic(self) -> ExtendedChain:
         """The Markov reward process of the extended policy: (P̃, a scipy sparse [S, S] matrix, and r̃ [S]).
 
-        Built when asked for: with a wide box it can be far larger than the model.
+        Built when asked for: with a wide box it can be far larger than the model. r̃ are rewards, −costs in a model with costs.
         """
         return self._rule.optimistic
 
@@ -130,7 +136,7 @@ class Solution:
         state = "converged" if self.converged else "NOT converged"
         lines = [
             f"Solution: {state} in {self.sweeps} sweeps by {self.method}",
-            f"gain {self.gain:.9g}, certified in [{low:.9g}, {high:.9g}]",
+            f"{_gain_word(self.costs)} {self.gain:.9g}, certified in [{low:.9g}, {high:.9g}]",
             f"bias span {self.span:.9g}; truncated in {int(self.truncated.sum())} of {self.truncated.size} states"
             + ("" if self.feasible else "; the truncation is not feasible everywhere"),
             str(self.policy),
@@ -139,7 +145,8 @@ class Solution:
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
-        return f"<Solution: gain {self.gain:.6g}, span {self.span:.6g}, {'converged' if self.converged else 'not converged'}>"
+        state = "converged" if self.converged else "not converged"
+        return f"<Solution: {_gain_word(self.costs)} {self.gain:.6g}, span {self.span:.6g}, {state}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,6 +158,7 @@ class Evaluation:
         bias: [S], with P*h = 0.
         span: of the bias.
         state_names: those of the model; None where it has none.
+        costs: whether the model has costs; ``gain`` and ``bias`` are costs then.
 
     >>> import spanrl
     >>> spanrl.evaluate(spanrl.make("two-state").mdp, spanrl.Policy.deterministic([0, 1])).gain.tolist()
@@ -161,6 +169,7 @@ class Evaluation:
     bias: NDArray[np.float64]
     span: float
     state_names: StateNames | None = None
+    costs: bool = False
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -168,7 +177,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
-        return f"<Evaluation: {self.gain.size} states, gain {_range(self.gain)}, bias span {self.span:.9g}>"
+        return f"<Evaluation: {self.gain.size} states, {_gain_word(self.costs)} {_range(self.gain)}, bias span {self.span:.9g}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,6 +199,7 @@ class Analysis:
         span: sp(h*), None where the optimal gain differs between states.
         diameter: D, ``inf`` where some state cannot be reached from some other, None where it was not computed.
         policy: an optimal one.
+        costs: whether the model has costs; ``gain``, ``gains`` and ``bias`` are costs then, the lower the better.
 
     >>> import spanrl
     >>> spanrl.analyse(spanrl.make("two-state").mdp).classification
@@ -207,6 +217,7 @@ class Analysis:
     span: float | None
     diameter: float | None
     policy: Policy
+    costs: bool = False
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -231,7 +242,7 @@ class Analysis:
                 f"Analysis: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, "
                 f"at most {self.max_support} successors of a pair",
                 f"class: {self.classification}; diameter: {diameter}",
-                f"optimal gain: {_range(self.gains)}",
+                f"optimal {_gain_word(self.costs)}: {_range(self.gains)}",
                 f"span of the optimal bias: {span}; bias from {self.bias.min():.6g} to {self.bias.max():.6g} ({self.normalisation})",
                 f"policy: {'deterministic' if self.policy.is_deterministic else 'randomised'}; print its .policy to see it",
             )
@@ -239,4 +250,6 @@ class Analysis:
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
-        return f"<Analysis: {self.n_states} states, {self.classification}, gain {_range(self.gains)}>"
+        return (
+            f"<Analysis: {self.n_states} states, {self.classification}, {_gain_word(self.costs)} {_range(self.gains)}>"
+        )
