@@ -273,6 +273,24 @@ def test_names_are_printed_literally(run: Any, tmp_path: Path, command: str, nam
     assert name + "!" in out
 
 
+def test_costs(run: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "m.npz")
+    P = [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]]
+    MDP.from_dense(P, [[4.0, 3.0], [1.0, 9.0]], costs=True).save(path)
+    assert float(row(run("plan", path), "average cost g⁺")) == pytest.approx(2.5)
+    assert float(row(run("analyse", path), "lowest average cost g*")) == pytest.approx(2.5)
+    for command, keys in (("plan", SOLUTION), ("analyse", ANALYSIS)):
+        found = only_json(run(command, path, "--json"))
+        assert found.keys() == keys | {"costs"}
+        assert (found["costs"], found["gain"]) == (True, pytest.approx(2.5))
+    assert float(row(run("plan", "two-state", "--costs"), "average cost g⁺")) == pytest.approx(-1.0)
+    assert only_json(run("analyse", "two-state", "--costs", "--json"))["gain"] == pytest.approx(-1.0)
+    bounded = str(tmp_path / "b.npz")
+    BoundedMDP.from_dense(P, P, [[4.0, 3.0], [1.0, 9.0]], [[4.5, 3.5], [1.5, 9.5]], costs=True).save(bounded)
+    assert only_json(run("plan", bounded, "--json"))["gain"] == pytest.approx(2.5)
+    assert only_json(run("plan", bounded, "--sense", "pessimistic", "--json"))["gain"] == pytest.approx(3.0)
+
+
 @pytest.mark.parametrize("command", ["analyse", "plan"])
 def test_tuples_are_names(run: Any, tmp_path: Path, command: str) -> None:
     path = str(tmp_path / "m.npz")

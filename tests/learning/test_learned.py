@@ -235,3 +235,18 @@ def test_the_frame_has_a_row_per_transition(env) -> None:
     assert frame.height == run.model.succ.size
     assert frame["times"].sum() == 500
     np.testing.assert_allclose(frame["p_hat"] * frame["n"], frame["times"])
+
+
+def test_costs_are_printed_and_rewards_kept() -> None:
+    """The same problem given as costs: the same bits inside, costs outside, and the MDP has costs again."""
+    P, r, _ = make("two-state").mdp.to_dense()
+    runs = [learn(MDP.from_dense(P, x, r_min=low, r_max=high, costs=costs), "ucrl", horizon=2000, seed=0)
+            for x, low, high, costs in ((r - 1.0, -1.0, 0.0, False), (1.0 - r, 0.0, 1.0, True))]  # fmt: skip
+    rewards, costs = (run.model for run in runs)
+    np.testing.assert_array_equal(costs.r_hat, rewards.r_hat)
+    np.testing.assert_array_equal(costs.to_frame()["cost_hat"], -rewards.to_frame()["r_hat"])
+    assert "mean cost" in str(costs)
+    found, same = costs.to_mdp(), rewards.to_mdp()
+    assert found.costs
+    np.testing.assert_array_equal(found.reward, same.reward)
+    assert solve(found).gain == pytest.approx(-solve(same).gain, abs=1e-9)

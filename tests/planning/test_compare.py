@@ -119,7 +119,7 @@ def test_truncated_states_say_so() -> None:
     assert found.bias == pytest.approx(Fraction(3, 4), abs=1e-9)
     np.testing.assert_allclose(found.value, [1.0, -0.75], atol=1e-9)
     np.testing.assert_allclose(found.probability, [6 / 7, 1 / 7], atol=1e-9)
-    said = "Truncated: the span bound cuts 1 down to 0.75, by mixing the best action with the worst."
+    said = "Truncated: the span bound holds the value at 0.75 instead of 1, by mixing the best action with the worst."
     assert said in str(found)
     assert said in found._repr_html_()
     greedy = solve(make("two-state").mdp, span_bound=0.75, policy="greedy").explain("s1")
@@ -150,3 +150,22 @@ def test_bounded_models_take_the_model_that_was_solved_for(sense) -> None:
 def test_unknown_states(random_mdp) -> None:
     with pytest.raises(ModelError, match=r"no state is named \(9, 9\)"):
         solve(random_mdp).explain((9, 9))
+
+
+def test_costs_are_compared_and_explained_as_costs(random_mdp) -> None:
+    """The same model with costs 2 − r: values turn round, what an action loses does not."""
+    P, r, available = random_mdp.to_dense()
+    names = {"state_names": random_mdp.state_names, "action_names": random_mdp.action_names}
+    costs = MDP.from_dense(P, 2.0 - r, available=available, r_min=0.0, r_max=3.0, costs=True, **names)
+    ours, theirs = solve(random_mdp, tol=1e-10), solve(costs, tol=1e-10)
+    for name in random_mdp.state_names:
+        one, other = ours.explain(name), theirs.explain(name)
+        assert other.actions == one.actions
+        np.testing.assert_allclose(other.value, -one.value, atol=1e-8)
+        np.testing.assert_allclose(other.loss, one.loss, atol=1e-8)
+        np.testing.assert_allclose(other.reward, 2.0 - one.reward)
+    assert str(other).splitlines()[1].split() == ["action", "played", "cost", "value", "loses"]
+    lazy = Policy(np.eye(4)[np.ones(12, dtype=int)])
+    found, mirrored = compare(costs, theirs.policy, lazy), compare(random_mdp, ours.policy, lazy)
+    np.testing.assert_allclose(found.difference, -mirrored.difference, atol=1e-8)
+    assert str(found).startswith("Comparison: average cost ")

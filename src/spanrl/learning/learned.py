@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from spanrl import tables
 from spanrl.display import SHOWN, SHOWN_IN_HTML, Table, as_html, as_text, left_out
 from spanrl.models.checks import immutable
+from spanrl.models.costs import flip, flip_ends
 from spanrl.models.counts import Batch, Counts
 from spanrl.models.info import ProblemInfo
 from spanrl.models.labels import StateNames
@@ -50,6 +51,7 @@ class LearnedModel:
         p_hat: frequencies of the next states, a scipy sparse array [n_pairs, S].
         succ_ptr, succ, times: the next states of pair i are ``succ[succ_ptr[i]:succ_ptr[i + 1]]``, seen ``times``.
         r_min, r_max: the range of the rewards.
+        costs: whether the model has costs: r̂ is −cost then, as in all arrays, and what is printed, and in tables, are costs.
 
     >>> import spanrl
     >>> run = spanrl.learn("two-state", "ucrl", horizon=1000, seed=0)
@@ -71,6 +73,7 @@ class LearnedModel:
     start: NDArray[np.float64] | None = None
     state_names: StateNames | None = None
     action_names: tuple[Any, ...] | None = None
+    costs: bool = False
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -111,15 +114,18 @@ class LearnedModel:
         succ, prob = np.full(ptr[-1], busiest), np.ones(ptr[-1])
         seen = np.repeat(filled[keep] == 0, (listed + filled)[keep])
         succ[seen], prob[seen] = self.succ, self._frequencies
+        reward = np.where(self.n > 0, np.clip(self.r_hat, self.r_min, self.r_max), self.r_min)[keep]
+        low, high = flip_ends(self.costs, self.r_min, self.r_max)
         return MDP.from_pairs(
             self.state[keep],
             self.action[keep],
             ptr,
             succ,
             prob,
-            np.where(self.n > 0, np.clip(self.r_hat, self.r_min, self.r_max), self.r_min)[keep],
-            r_min=self.r_min,
-            r_max=self.r_max,
+            flip(self.costs, reward),
+            r_min=low,
+            r_max=high,
+            costs=self.costs,
             start=busiest if self.start is None else self.start,
             n_actions=self.n_actions,
             state_names=self.state_names,
@@ -131,14 +137,15 @@ class LearnedModel:
 
         Returns:
             Columns that name the state and, after ``next_``, the next one, as :meth:`spanrl.Policy.to_frame` has them; ``action``, ``n``,
-            ``r_hat``, ``times`` and ``p_hat``.
+            ``r_hat`` (``cost_hat``, the mean cost, in a model with costs), ``times`` and ``p_hat``.
         """
+        paid = "cost_hat" if self.costs else "r_hat"
         pair = np.repeat(np.arange(self.n.size), np.diff(self.succ_ptr))
         there = state_columns(self.state_names, self.n_states, self.succ)
         columns = {
             **state_columns(self.state_names, self.n_states, self.state[pair]),
             "action": action_column(self.action_names, self.n_actions)[self.action[pair]],
-            "n": self.n[pair], "r_hat": self.r_hat[pair],
+            "n": self.n[pair], paid: flip(self.costs, self.r_hat)[pair],
             **{f"next_{name}": column for name, column in there.items()},
             "times": self.times, "p_hat": self._frequencies,
         }  # fmt: skip
@@ -162,13 +169,13 @@ class LearnedModel:
                 self._label(self.state[i]),
                 str(actions[self.action[i]]),
                 f"{self.n[i]:,}",
-                f"{self.r_hat[i]:.6g}",
+                f"{flip(self.costs, float(self.r_hat[i])):.6g}",
                 self._next(i),
             )
             for i in order
         ]
         more = left_out(played, order.size, "pairs that were played")
-        return Table(("state", "action", "N", "r̂", "p̂"), rows, more)
+        return Table(("state", "action", "N", "mean cost" if self.costs else "r̂", "p̂"), rows, more)
 
     def _label(self, s: int) -> str:
         return str(s) if self.state_names is None else self.state_names.text(int(s))
@@ -217,4 +224,5 @@ def learned_model(info: ProblemInfo, counts: Counts, since: Batch, mdp: MDP | No
         start=None if mdp is None else mdp.start,
         state_names=None if mdp is None else mdp.state_names,
         action_names=None if mdp is None else mdp.action_names,
+        costs=mdp is not None and mdp.costs,
     )

@@ -17,6 +17,7 @@ from spanrl.learning import files
 from spanrl.learning.files import CURVE, SPEC, episode_kinds
 from spanrl.learning.learned import Learned, LearnedModel
 from spanrl.models.checks import Array, immutable
+from spanrl.models.costs import flip
 from spanrl.models.policy import Policy
 from spanrl.terminal import visible
 
@@ -36,7 +37,8 @@ class Run:
     and the bracket ``gain_low``, ``gain_high``. ``meta`` tells env, agent, seed, horizon, points, gain, interrupted, audit, r_min,
     r_max, n_states, n_actions and seconds (planning, simulating, total). Where a Gymnasium environment cuts its episodes it also has
     ``step_limit`` (None where the environment itself cuts them) and, unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
-    Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty.
+    Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty. In a model with costs ``meta["costs"]`` is
+    True; arrays and ``meta`` hold rewards = −costs all the same, as files do, and what is printed and drawn are costs.
     ``notes`` are sentences without which the run should not be read: that the confidence sets were vacuous to the end
     (:mod:`spanrl.confidence.vacuity`), or that the span bound is below sp(h*).
 
@@ -76,6 +78,11 @@ class Run:
         object.__setattr__(self, "meta", dict(self.meta))
         _check_lengths("curve", {name: getattr(self, name) for name in CURVE})
         _check_lengths("episodes", self.episodes)
+
+    @property
+    def costs(self) -> bool:
+        """Whether the model has costs: arrays hold rewards = −costs then, and what is printed and drawn are costs."""
+        return bool(self.meta.get("costs", False))
 
     @property
     def interrupted(self) -> bool:
@@ -138,11 +145,13 @@ class Run:
             raise RunFileError(f"load: {where} does not describe this run ({error}). {files.REMEDY}") from None
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the regret over time, the pseudo-regret dashed, or the reward where g* is unknown; return the axes."""
+        """Draw the regret over time, the pseudo-regret dashed, or the reward (cost) where g* is unknown; return the axes."""
         ax = ax if ax is not None else new_axes()
         if np.isnan(self.regret).all():
-            ax.plot(self.t, self.reward, color=BLUE, linewidth=2, label="cumulative reward (gain unknown)")
-            ax.set_ylabel("cumulative reward")
+            what = f"cumulative {self._paid}"
+            paid = flip(self.costs, self.reward)
+            ax.plot(self.t, paid, color=BLUE, linewidth=2, label=f"{what} (gain unknown)")
+            ax.set_ylabel(what)
         else:
             ax.plot(self.t, self.regret, color=BLUE, linewidth=2, label=f"regret{self._exactly}")
             ax.plot(self.t, self.pseudo_regret, color=DARK_GREY, linewidth=1, linestyle="--", label="pseudo-regret")
@@ -170,6 +179,10 @@ class Run:
         return list(self.meta.get("notes", []))
 
     @property
+    def _paid(self) -> str:
+        return "cost" if self.costs else "reward"
+
+    @property
     def _names(self) -> str:
         return visible(f"{self.meta['agent']} on {self.meta['env']}")
 
@@ -192,7 +205,7 @@ class Run:
         meta, seconds = self.meta, self.meta["seconds"]
         lines = {
             "steps": self._steps(),
-            "reward": f"{_last(self.reward):.6g}",
+            self._paid: f"{flip(self.costs, float(_last(self.reward))):.6g}",
             "regret": self._regret() + (f"; {self.regret_note}" if self.regret_note else ""),
             "episodes": f"{_last(self.n_episodes):,}",
             "span": f"{_last(self.span):.6g}",

@@ -83,6 +83,8 @@ class Session:
             "audit": audit, "r_min": self.info.r_min, "r_max": self.info.r_max,
             "n_states": int(self.info.n_states), "n_actions": int(self.info.n_actions),
         }  # fmt: skip
+        if world.mdp is not None and world.mdp.costs:
+            self.meta["costs"] = True  # numbers stay rewards; whoever shows them turns them round
         self._recorder = Recorder(horizon, points, None, world.mdp, audit)
         self._simulating = 0.0
         self._t, self._state = 0, -1  # before the first step there is no state

@@ -92,7 +92,7 @@ def reject(who: str, bad: NDArray[np.bool_], where: Where, rule: str, values: Ar
     raise ModelError(f"{who}: {where(first)}{came} {rule} ({count} {'fails' if count == 1 else 'fail'}). {remedy}")
 
 
-def reward_range(who: str, r_min: float, r_max: float) -> tuple[float, float]:
+def reward_range(who: str, r_min: Any, r_max: Any) -> tuple[float, float]:
     """Check r_min < r_max, both finite."""
     try:
         low, high = float(r_min), float(r_max)

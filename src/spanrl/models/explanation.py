@@ -20,16 +20,18 @@ class Explanation:
 
     The value of an action is r(s, a) + p(·|s, a)·h − g, with the gain g and the bias h of the solution (for bounded models, of the best or
     the worst model in the set, as was solved for). Of the best action it is h(s), but for the width of the certificate and, in truncated
-    states, what the span bound cuts off. An action loses what its value lacks to that of the best.
+    states, for what the span bound cuts off. An action loses what its value lacks to that of the best. In a model with costs all are costs,
+    and the best has the least value.
 
     Attributes:
         state: its name, or its number.
         actions: names or numbers, the best first.
         value, loss: [k].
-        reward: r(s, a) [k].
+        reward: r(s, a) [k]; a cost, in a model with costs.
         probability: with which the policy plays each [k].
         bias: h(s).
-        truncated: whether the span bound cuts the value of the state down to h(s).
+        truncated: whether the span bound holds the value of the state at h(s).
+        costs: whether the model has costs.
 
     >>> import spanrl
     >>> print(spanrl.solve(spanrl.make("two-state").mdp).explain("s1"))
@@ -47,6 +49,7 @@ class Explanation:
     probability: NDArray[np.float64]
     bias: float
     truncated: bool
+    costs: bool = False
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -59,14 +62,16 @@ class Explanation:
         if self.truncated:
             mixed = np.count_nonzero(self.probability) > 1
             rest = "by mixing the best action with the worst" if mixed else "and the policy alone does not reach it"
-            lines.append(f"Truncated: the span bound cuts {self.value[0]:.6g} down to {self.bias:.6g}, {rest}.")
+            lines.append(
+                f"Truncated: the span bound holds the value at {self.bias:.6g} instead of {self.value[0]:.6g}, {rest}."
+            )
         return "\n".join(lines)
 
     def _table(self, most: int) -> Table:
         columns = zip(self.actions, self.probability, self.reward, self.value, self.loss, strict=True)
         rows = [(text_of(name), *(f"{x:.6g}" for x in numbers)) for name, *numbers in columns]
         more = left_out(len(rows), most, "actions")
-        return Table(("action", "played", "reward", "value", "loses"), rows[:most], more)
+        return Table(("action", "played", "cost" if self.costs else "reward", "value", "loses"), rows[:most], more)
 
     def __str__(self) -> str:
         """Print as a table."""

@@ -107,6 +107,19 @@ def whole(value: Array) -> int:
     return int(value)
 
 
+def flags(**values: bool) -> dict[str, Array]:
+    """Return the arrays of the flags that are true; those that are not stand in no file."""
+    return {name: np.array(1) for name, value in values.items() if value}
+
+
+def flag(data: Mapping[str, Array], name: str) -> bool:
+    """Return a flag of a file: true or false, false where it is not there."""
+    value = whole(data[name]) if name in data else 0
+    if value not in (0, 1):
+        raise ModelError(f"{name} must be 0 or 1; got {value}.")
+    return bool(value)
+
+
 def rebuild(path: Path, build: Callable[[], Model]) -> Model:
     """Build a model from what a file held; what breaks a rule of the model is a damaged file."""
     try:

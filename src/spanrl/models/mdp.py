@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,6 +25,7 @@ from spanrl.display import as_html
 from spanrl.errors import ModelError
 from spanrl.models import checks, files, label_files, labels
 from spanrl.models.checks import Array
+from spanrl.models.costs import flip, flip_ends, reward_range
 from spanrl.models.labels import StateNames, text_of
 from spanrl.models.pairs import PairTable
 from spanrl.models.rows import available_pairs, checked_sums, clean_rows
@@ -46,6 +47,8 @@ class MDP(PairTable):
         reward: r(s, a) [n_pairs].
         r_min, r_max: the range of the rewards.
         start: a distribution [S].
+        costs: whether the model was given costs: ``reward`` is −cost then, and results are costs, the lower the better.
+        range_is_found: whether the range is that of the data, which nobody declared.
         state_names, action_names: None, or a read-only sequence of names; any hashable, most often text, numbers or tuples.
 
     >>> mdp = MDP.from_dense([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], [[0, 0.5], [0, 1]])
@@ -76,13 +79,17 @@ class MDP(PairTable):
     n_actions: int
     state_names: StateNames | None = None
     action_names: tuple[Any, ...] | None = None
+    costs: bool = False
+    range_is_found: bool = False
 
     def check(self) -> None:
         """Check rewards, rows and names."""
         if self.prob.size != self.succ.size or self.reward.size != self.n_pairs or self.start.size != self.n_states:
             raise ModelError("MDP: the arrays do not fit together. Use from_pairs or from_dense.")
         checks.reward_range("MDP", self.r_min, self.r_max)
-        checks.rewards("MDP", "reward", self.reward, self.r_min, self.r_max, lambda i: f"r{self.where(i)}")
+        ends, letter = flip_ends(self.costs, self.r_min, self.r_max), "cost" if self.costs else "r"
+        paid = flip(self.costs, self.reward)
+        checks.rewards("MDP", "reward", paid, *ends, lambda i: f"{letter}{self.where(i)}")
         checked_sums(self.succ_ptr, self.prob, lambda i: f"P{self.where(i)}")
         checks.reject("MDP", ~(self.prob > 0), lambda j: f"prob[{j}]", "must be above 0", self.prob, "Leave out zeros.")
         object.__setattr__(self, "state_names", labels.state_names("MDP", self.state_names, self.n_states))
@@ -98,8 +105,9 @@ class MDP(PairTable):
         prob: ArrayLike,
         reward: ArrayLike,
         *,
-        r_min: float = 0.0,
-        r_max: float = 1.0,
+        r_min: float | None = None,
+        r_max: float | None = None,
+        costs: bool = False,
         start: ArrayLike = 0,
         n_actions: int | None = None,
         state_names: Sequence[Any] | Array | None = None,
@@ -112,7 +120,9 @@ class MDP(PairTable):
             succ_ptr: [n_pairs+1], successors of pair i are ``succ[succ_ptr[i]:succ_ptr[i+1]]``.
             succ, prob: next states and probabilities; repeated successors are added up, zeros dropped.
             reward: [n_pairs], mean rewards in [r_min, r_max].
-            r_min, r_max: range of the rewards.
+            r_min, r_max: range of the rewards (of the costs, where these are given); default: [0, 1] where that holds all of them,
+                otherwise from the smallest to the largest. Learners are told the range: declare it for them.
+            costs: ``reward`` holds costs. The model keeps rewards = −costs, and solvers return costs.
             start: a state, or a distribution [S].
             n_actions: the number of actions (default: the number of action names, or the largest action + 1). Policies are tables
                 [S, A]: a large one must not be nearly empty.
@@ -120,7 +130,6 @@ class MDP(PairTable):
                 states also an array of whole numbers [S] or [S, k]. Files keep text, whole numbers and tuples; others become text.
         """
         who = "MDP"
-        r_min, r_max = checks.reward_range(who, r_min, r_max)
         states, actions = checks.integers(who, "state", state), checks.integers(who, "action", action)
         pair_ptr = checks.pair_table(who, states, actions)
         n_states, n_pairs = pair_ptr.size - 1, states.size
@@ -132,6 +141,7 @@ class MDP(PairTable):
         checks.successor_table(who, ptr, succs, n_pairs, n_states, where)
         probs = checks.numeric(who, "prob", prob, (succs.size,))
         rewards = checks.numeric(who, "reward", reward, (n_pairs,))
+        low, high, is_found = reward_range(who, costs, r_min, r_max, rewards, rewards)
         ptr, succs, probs = clean_rows(who, ptr, succs, probs, where)
         n_actions = checks.action_count(who, actions, n_states, n_actions, action_names)
         return cls(
@@ -140,13 +150,15 @@ class MDP(PairTable):
             ptr,
             succs,
             probs,
-            rewards,
-            r_min,
-            r_max,
+            flip(costs, rewards),
+            low,
+            high,
             checks.start_distribution(who, start, n_states),
             n_actions,
             labels.state_names(who, state_names, n_states),
             labels.action_names(who, action_names, n_actions),
+            bool(costs),
+            is_found,
         )
 
     @classmethod
@@ -156,8 +168,9 @@ class MDP(PairTable):
         r: ArrayLike,
         *,
         available: ArrayLike | None = None,
-        r_min: float = 0.0,
-        r_max: float = 1.0,
+        r_min: float | None = None,
+        r_max: float | None = None,
+        costs: bool = False,
         start: ArrayLike = 0,
         state_names: Sequence[Any] | Array | None = None,
         action_names: Sequence[Any] | None = None,
@@ -191,6 +204,7 @@ class MDP(PairTable):
             r_dense[states, actions],
             r_min=r_min,
             r_max=r_max,
+            costs=costs,
             start=start,
             n_actions=A,
             state_names=state_names,
@@ -201,7 +215,10 @@ class MDP(PairTable):
     def from_scipy(
         cls, matrices: Sequence[Any], r: ArrayLike, *, available: ArrayLike | None = None, **options: Any
     ) -> MDP:
-        """Build from one scipy sparse matrix [S, S] an action and r [S, A]; rows of unavailable pairs are ignored."""
+        """Build from one scipy sparse matrix [S, S] per action and r [S, A]; rows of unavailable pairs are ignored.
+
+        ``options`` are those of :meth:`from_pairs`: r_min, r_max, costs, start, state_names, action_names.
+        """
         rule = "MDP: matrices must hold one scipy sparse matrix an action"
         if not isinstance(matrices, Sequence):
             raise ModelError(f"{rule}; got {type(matrices).__name__}. Pass a list.")
@@ -230,16 +247,22 @@ class MDP(PairTable):
 
     @classmethod
     def from_gymnasium(
-        cls, env: Any, *, r_min: float | None = None, r_max: float | None = None, start: ArrayLike | None = None
+        cls,
+        env: Any,
+        *,
+        r_min: float | None = None,
+        r_max: float | None = None,
+        costs: bool = False,
+        start: ArrayLike | None = None,
     ) -> MDP:
         """Build from a Gymnasium environment that has a table ``env.unwrapped.P[s][a] = [(p, s', r, terminated), …]``.
 
         An outcome with ``terminated`` continues at the start distribution, so that terminal states keep their number but are
-        never entered. The reward range defaults to that of the table.
+        never entered. The reward range defaults to that of the table. With ``costs`` its numbers, and the range, are costs.
         """
         from spanrl.models.gym_table import from_gymnasium
 
-        return from_gymnasium(env, r_min, r_max, start)
+        return from_gymnasium(env, r_min, r_max, start, costs=costs)
 
     @property
     def max_support(self) -> int:
@@ -277,6 +300,7 @@ class MDP(PairTable):
             "mdp",
             arrays
             | {"range": np.array([self.r_min, self.r_max]), "n_actions": np.array(self.n_actions)}
+            | files.flags(costs=self.costs, range_is_found=self.range_is_found)
             | label_files.pack(self.state_names, self.action_names),
             overwrite=overwrite,
         )
@@ -287,7 +311,9 @@ class MDP(PairTable):
 
         With ``sha256`` (64 hexadecimal digits) a file whose bytes have another digest raises a ModelFileError.
         """
-        data = files.read(Path(path), "mdp", cls.LENGTHS, label_files.OPTIONAL, sha256=sha256)
+        data = files.read(
+            Path(path), "mdp", cls.LENGTHS, (*label_files.OPTIONAL, "costs", "range_is_found"), sha256=sha256
+        )
         return files.rebuild(Path(path), lambda: cls._from_file(data))
 
     @classmethod
@@ -295,7 +321,7 @@ class MDP(PairTable):
         n_actions = files.whole(data["n_actions"])
         state_names, action_names = label_files.unpack(data, data["pair_ptr"].size - 1, n_actions)
         r_min, r_max = checks.numeric("MDP", "range", data["range"], (2,)).tolist()
-        return cls.from_pairs(
+        mdp = cls.from_pairs(
             checks.pair_states("MDP", data["pair_ptr"], data["action"].size),
             data["action"],
             data["succ_ptr"],
@@ -309,6 +335,8 @@ class MDP(PairTable):
             state_names=state_names,
             action_names=action_names,
         )
+        costs, is_found = files.flag(data, "costs"), files.flag(data, "range_is_found")
+        return replace(mdp, costs=costs, range_is_found=is_found) if costs or is_found else mdp
 
     def __str__(self) -> str:
         """Summarise in five lines."""
@@ -318,11 +346,13 @@ class MDP(PairTable):
         )
         shown = ", ".join(visible(self.action_label(a)) for a in range(min(self.n_actions, 12)))
         shown += ", …" if self.n_actions > 12 else ""
+        what, ends = "costs" if self.costs else "rewards", flip_ends(self.costs, self.r_min, self.r_max)
+        paid = flip_ends(self.costs, float(self.reward.min()), float(self.reward.max()))
         return "\n".join(
             (
                 f"MDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {self.succ.size} transitions",
                 f"successors of a pair: at most {self.max_support}",
-                f"rewards in [{self.r_min:g}, {self.r_max:g}], from {self.reward.min():g} to {self.reward.max():g}",
+                f"{what} in [{ends[0]:g}, {ends[1]:g}], from {paid[0]:g} to {paid[1]:g}",
                 f"start: {where}",
                 f"actions: {shown}",
             )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from spanrl.display import SHOWN_IN_HTML, Table, as_html, left_out
 from spanrl.models.checks import immutable
+from spanrl.models.costs import flip
 from spanrl.models.explanation import Explanation
 from spanrl.models.labels import StateNames
 from spanrl.models.policy import Policy
@@ -50,6 +51,11 @@ def value_range(values: NDArray[np.float64]) -> str:
     return low if low == high else f"{low} … {high}"
 
 
+def gain_word(costs: bool) -> str:
+    """Return what the gain of a model is called."""
+    return "average cost" if costs else "gain"
+
+
 def span(v: NDArray[np.float64]) -> float:
     """Return sp(v) = max v − min v."""
     return float(np.max(v) - np.min(v))
@@ -87,6 +93,7 @@ class Solution:
         sweeps, residual, converged: passes over the rows, the width of the bracket, and whether it is at most tol.
         feasible, truncated: see above.
         method, seconds, factor_size: how it was found.
+        costs: whether the model has costs; ``gain``, ``gain_bounds`` and ``bias`` are costs then, the lower the better.
 
     >>> import spanrl
     >>> solution = spanrl.solve(spanrl.make("riverswim").mdp)
@@ -108,6 +115,7 @@ class Solution:
     seconds: dict[str, float]
     factor_size: int
     _rule: HasChain = field(repr=False)
+    costs: bool = False
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -117,7 +125,7 @@ class Solution:
     def optimistic(self) -> ExtendedChain:
         """The Markov reward process of the extended policy: (P̃, a scipy sparse [S, S] matrix, and r̃ [S]).
 
-        Built when asked for: with a wide box it can be far larger than the model.
+        Built when asked for: with a wide box it can be far larger than the model. r̃ are rewards, −costs in a model with costs.
         """
         return self._rule.optimistic
 
@@ -140,16 +148,23 @@ class Solution:
         <Explanation: State s1 of bias 1; best a1>
         """
         s, policy = self.policy.index(state), self.policy
-        found = self._rule.action_values(s)
-        value = found.value + (self.bias[0] - found.v[0] - self.gain)  # in terms of the bias
+        found = self._rule.action_values(s)  # in rewards
+        value = found.value - found.v[0] + flip(self.costs, float(self.bias[0])) - flip(self.costs, self.gain)
         order = np.argsort(-value, kind="stable")
         loss = value[order[0]] - value[order]
         loss[loss <= found.rounding] = 0.0
-        names = policy.action_names
-        actions = [int(a) if names is None else names[a] for a in found.action[order]]
-        probability = policy.probs[s, found.action[order]]
-        about = float(self.bias[s]), bool(self.truncated[s])
-        return Explanation(state, tuple(actions), value[order], loss, found.reward[order], probability, *about)
+        names, played = policy.action_names, found.action[order]
+        return Explanation(
+            state,
+            tuple(int(a) if names is None else names[a] for a in played),
+            flip(self.costs, value[order]),
+            loss,
+            flip(self.costs, found.reward[order]),
+            policy.probs[s, played],
+            float(self.bias[s]),
+            bool(self.truncated[s]),
+            self.costs,
+        )
 
     def at(self, state: Any) -> SolutionAt:
         """Return action, bias and whether the value was cut down in a state, given by its name (by its number where there are no names).
@@ -169,7 +184,7 @@ class Solution:
         state = "converged" if self.converged else "NOT converged"
         return [
             f"Solution: {state} in {self.sweeps} sweeps by {self.method}",
-            f"gain {self.gain:.9g}, certified in [{low:.9g}, {high:.9g}]",
+            f"{gain_word(self.costs)} {self.gain:.9g}, certified in [{low:.9g}, {high:.9g}]",
             f"bias span {self.span:.9g}; truncated in {int(self.truncated.sum())} of {self.truncated.size} states"
             + ("" if self.feasible else "; the truncation is not feasible everywhere"),
         ]
@@ -185,7 +200,8 @@ class Solution:
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
-        return f"<Solution: gain {self.gain:.6g}, span {self.span:.6g}, {'converged' if self.converged else 'not converged'}>"
+        state = "converged" if self.converged else "not converged"
+        return f"<Solution: {gain_word(self.costs)} {self.gain:.6g}, span {self.span:.6g}, {state}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,6 +213,7 @@ class Evaluation:
         bias: [S], with P*h = 0.
         span: of the bias.
         state_names: those of the model; None where it has none.
+        costs: whether the model has costs; ``gain`` and ``bias`` are costs then.
 
     >>> import spanrl
     >>> spanrl.evaluate(spanrl.make("two-state").mdp, spanrl.Policy.deterministic([0, 1])).gain.tolist()
@@ -207,6 +224,7 @@ class Evaluation:
     bias: NDArray[np.float64]
     span: float
     state_names: StateNames | None = None
+    costs: bool = False
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -217,12 +235,13 @@ class Evaluation:
         names = [str(s) if self.state_names is None else self.state_names.text(s) for s in range(shown)]
         rows = [(name, f"{g:.9g}", f"{h:.6g}") for name, g, h in zip(names, self.gain, self.bias, strict=False)]
         return as_html(
-            repr(self)[1:-1], Table(("state", "gain", "bias"), rows, left_out(self.gain.size, shown, "states"))
+            repr(self)[1:-1],
+            Table(("state", gain_word(self.costs), "bias"), rows, left_out(self.gain.size, shown, "states")),
         )
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
-        return f"<Evaluation: {self.gain.size} states, gain {value_range(self.gain)}, bias span {self.span:.9g}>"
+        return f"<Evaluation: {self.gain.size} states, {gain_word(self.costs)} {value_range(self.gain)}, bias span {self.span:.9g}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -244,6 +263,7 @@ class Analysis:
         span: sp(h*), None where the optimal gain differs between states.
         diameter: D, ``inf`` where some state cannot be reached from some other, None where it was not computed.
         policy: an optimal one.
+        costs: whether the model has costs; ``gain``, ``gains`` and ``bias`` are costs then, the lower the better.
 
     >>> import spanrl
     >>> spanrl.analyse(spanrl.make("two-state").mdp).classification
@@ -261,6 +281,7 @@ class Analysis:
     span: float | None
     diameter: float | None
     policy: Policy
+    costs: bool = False
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -285,7 +306,7 @@ class Analysis:
                 f"Analysis: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, "
                 f"at most {self.max_support} successors of a pair",
                 f"class: {self.classification}; diameter: {diameter}",
-                f"optimal gain: {value_range(self.gains)}",
+                f"optimal {gain_word(self.costs)}: {value_range(self.gains)}",
                 f"span of the optimal bias: {span}; bias from {self.bias.min():.6g} to {self.bias.max():.6g} ({self.normalisation})",
                 f"policy: {'deterministic' if self.policy.is_deterministic else 'randomised'}; print its .policy to see it",
             )
@@ -296,4 +317,4 @@ class Analysis:
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
-        return f"<Analysis: {self.n_states} states, {self.classification}, gain {value_range(self.gains)}>"
+        return f"<Analysis: {self.n_states} states, {self.classification}, {gain_word(self.costs)} {value_range(self.gains)}>"

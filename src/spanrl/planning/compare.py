@@ -11,7 +11,7 @@ from spanrl.display import SHOWN, SHOWN_IN_HTML, Table, as_html, as_text, left_o
 from spanrl.models.checks import ROUNDING, immutable
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
-from spanrl.models.solution import Evaluation, value_range
+from spanrl.models.solution import Evaluation, gain_word, value_range
 from spanrl.planning.evaluate import evaluation
 
 
@@ -22,7 +22,7 @@ class Comparison:
     Attributes:
         first, second: the policies, with the names of the model.
         first_value, second_value: their evaluations.
-        difference: gain of the second less that of the first, from each state [S].
+        difference: gain (cost) of the second less that of the first, from each state [S].
         states: the numbers of the states in which they differ.
 
     >>> import spanrl
@@ -46,7 +46,7 @@ class Comparison:
     def _summary(self) -> str:
         gains = value_range(self.first_value.gain), value_range(self.second_value.gain)
         return (
-            f"Comparison: gain {gains[0]} and {gains[1]}, second − first {value_range(self.difference)}\n"
+            f"Comparison: {gain_word(self.first_value.costs)} {gains[0]} and {gains[1]}, second − first {value_range(self.difference)}\n"
             f"they differ in {self.states.size:,} of {self.first.n_states:,} states"
         )
 

@@ -36,6 +36,8 @@ _ROUNDING = 1e-12
 def bellman(model: Model, v: ArrayLike, *, sense: str = "optimistic") -> Vector:
     """Return Lv [S].
 
+    Operators are the paper's: they work on rewards, which are −costs in a model with costs.
+
     Args:
         model: an ``MDP`` or a ``BoundedMDP``.
         v: values [S], finite.
@@ -80,6 +82,8 @@ def clip_span(v: ArrayLike, c: float) -> Vector:
 def span_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimistic") -> Vector:
     """Return T_c v = Γ_c L v [S] (Def. 1).
 
+    Operators are the paper's: they work on rewards, which are −costs in a model with costs.
+
     Args:
         model: an ``MDP`` or a ``BoundedMDP``.
         v: values [S], finite.
@@ -103,6 +107,8 @@ def span_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimist
 
 def span_policy_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimistic") -> Vector:
     """Return N_c v = L_{G_c v} v [S]: T_c v where that is feasible, the smallest value of the state elsewhere (App. B).
+
+    Works on rewards, which are −costs in a model with costs.
 
     Args:
         model: an ``MDP`` or a ``BoundedMDP``.
@@ -128,6 +134,8 @@ def span_greedy(
     model: Model, v: ArrayLike, c: float, *, policy: str = "mixture", sense: str = "optimistic"
 ) -> SpanGreedy:
     """Return G_c v (Def. 2): greedy where Lv(s) ≤ min Lv + c, elsewhere a mixture of the best and the smallest action.
+
+    Works on rewards, which are −costs in a model with costs.
 
     The weight on the smallest action is (v̄ − min Lv − c)/(v̄ − v̲), App. C; where T_c is infeasible it is 1. With
     ``policy="greedy"`` the weight is 0 everywhere.
