@@ -33,7 +33,7 @@ from spanrl.confidence.estimate import Estimate
 from spanrl.confidence.intersection import held_from
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed
-from spanrl.kernels.layout import BONUS
+from spanrl.kernels.layout import BONUS, NOSS
 from spanrl.kernels.plan_workspace import new_episode_policy
 from spanrl.kernels.sampling import Sampler
 from spanrl.models.bounded import BoundedMDP
@@ -93,7 +93,12 @@ class Rules:
 
     def __post_init__(self) -> None:
         """Check what goes together."""
-        if getattr(self.estimate, "geometry", None) == BONUS and (self.mixture or self.span_bound == inf):
+        geometry = getattr(self.estimate, "geometry", None)
+        if geometry == NOSS and (self.mixture or self.span_bound < inf or self.differences is not None):
+            raise OptionError(
+                "Rules: NOSS goes with no span_bound and no differences, and a greedy policy: mixture=False."
+            )
+        if geometry == BONUS and (self.mixture or self.span_bound == inf):
             raise OptionError(
                 "Rules: values with a bonus need a finite span_bound, and a greedy policy: mixture=False."
             )
@@ -227,8 +232,8 @@ class Learner:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What the record of a run tells of this learner: with intersections, how often one was empty."""
-        return {"fallbacks": int(self._planner.held.n_fallbacks[0])} if self.rules.intersect else {}
+        """What the record of a run tells of this learner: how often an intersection was empty; how many plans with NOSS were cut."""
+        return self._planner.notes
 
     @property
     def steps_left(self) -> int:
@@ -292,6 +297,8 @@ class Learner:
             state |= {f"plan.{name}": value for name, value in parts.items()}
         if self.rules.intersect:
             state |= self._planner.held.state(int(counts.succ_ptr[-1]))
+        if self._planner.is_cut:
+            state["plans_cut"] = int(self._planner.n_cut[0])
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -304,6 +311,8 @@ class Learner:
         self._seen = self._batch_from(given)
         if self.rules.intersect:
             self._planner.held = held_from(given, info, int(self.counts.succ_ptr[-1]))
+        if self._planner.is_cut:
+            self._planner.n_cut[0] = given.integer("plans_cut")
         if self.t == 0 and given.holds("record", None):
             return  # there is no episode yet
         self.episode = Episode(*given.row("record", (int, float, float, int, bool, float, float)))

@@ -12,6 +12,7 @@ from spanrl.agents.learner import Learner
 from spanrl.confidence.bounds import BOUNDS, make_bounds
 from spanrl.confidence.estimate import Estimate
 from spanrl.confidence.vacuity import Vacuity, vacuity
+from spanrl.kernels.noss import MOST_SWEEPS
 from spanrl.learning.optimum import Optimum
 from spanrl.planning.solve import solve
 
@@ -27,7 +28,9 @@ def notes(learner: Any, optimum: Optimum | None) -> list[str]:
     """Return what is to be said of a learner at its horizon; ``optimum`` is that of the true model, where it is known."""
     if not isinstance(learner, Learner) or learner.episode is None:
         return []
-    found = note_on_sets(learner), note_on_optimism(learner, optimum), note_on_span(learner, optimum)
+    found = (
+        note_on_sets(learner), note_on_optimism(learner, optimum), note_on_span(learner, optimum), note_on_cuts(learner)
+    )  # fmt: skip
     return [note for note in found if note]
 
 
@@ -88,6 +91,17 @@ def note_on_span(learner: Learner, optimum: Optimum | None) -> str | None:
     if excess > _ROUNDING * optimum.span:
         return f"the guarantee does not hold: h* breaks the differences by up to {excess:.6g}."
     return None
+
+
+def note_on_cuts(learner: Learner) -> str | None:
+    """Say how many plans ended unconverged, which only those with NOSS may."""
+    cut = learner.notes.get("plans_cut", 0)
+    if not cut:
+        return None
+    return (
+        f"{cut} of {learner.n_episodes} plans ended after {MOST_SWEEPS} sweeps that did not converge: NOSS may go round in circles. "
+        "Without it plans are certified."
+    )
 
 
 def _other_bounds(learner: Learner) -> list[tuple[str, Estimate]]:
