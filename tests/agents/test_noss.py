@@ -144,7 +144,7 @@ def test_options(given, words):
 
 def test_nothing_else_goes_with_it():
     for more in ({"mixture": True}, {"mixture": False, "span_bound": 2.0}):
-        with pytest.raises(OptionError, match="NOSS goes with no span_bound and no differences, and a greedy policy"):
+        with pytest.raises(OptionError, match="NOSS goes with mixture=False, and without span_bound and differences"):
             Rules(NearOptimisticBox(0.05), **more)
     rules = Rules(NearOptimisticBox(0.05), mixture=False, intersect=True)
     with pytest.raises(OptionError, match="cannot be intersected"):

@@ -30,7 +30,7 @@ from spanrl.agents.observing import checked_reward, checked_state
 from spanrl.agents.offers import EPISODES, HOOK, RESUME, SETS
 from spanrl.agents.planner import Plan, Planner, Start
 from spanrl.confidence.estimate import Estimate
-from spanrl.confidence.intersection import held_from
+from spanrl.confidence.intersection import Held, held_from
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed
 from spanrl.kernels.layout import BONUS, NOSS
@@ -95,16 +95,14 @@ class Rules:
         """Check what goes together."""
         geometry = getattr(self.estimate, "geometry", None)
         if geometry == NOSS and (self.mixture or self.span_bound < inf or self.differences is not None):
-            raise OptionError(
-                "Rules: NOSS goes with no span_bound and no differences, and a greedy policy: mixture=False."
-            )
+            raise OptionError("Rules: NOSS goes with mixture=False, and without span_bound and differences.")
         if geometry == BONUS and (self.mixture or self.span_bound == inf):
             raise OptionError(
                 "Rules: values with a bonus need a finite span_bound, and a greedy policy: mixture=False."
             )
         if self.differences is not None and (self.mixture or self.perturb or self.best_of_both):
             raise OptionError(
-                "Rules: with differences the policy is greedy. Leave out mixture, perturb and best_of_both."
+                "Rules: differences go with a greedy policy. Leave out mixture, perturb and best_of_both."
             )
 
     def bounds_within(self, info: ProblemInfo) -> NDArray[np.float64] | None:
@@ -189,8 +187,12 @@ class Learner:
         """Return M_k, the set of plausible models of the episode under way."""
         if self.episode is None:
             raise OptionError("confidence_set: there is no episode yet. Call act(state) first.")
-        held = self._planner.held if self.rules.intersect else None
-        return self.rules.estimate.bounded(self.counts, self.episode.start, self.info, self.began_in, held)
+        return self.rules.estimate.bounded(self.counts, self.episode.start, self.info, self.began_in, self.held)
+
+    @property
+    def held(self) -> Held | None:
+        """The intersection of all sets so far, where the agent takes it."""
+        return self._planner.held if self.rules.intersect else None
 
     def begin_episode(self, batch: Batch | None, state: int) -> None:
         """Take in the experience of the last episode, and plan the next, which begins in ``state``."""
@@ -268,13 +270,8 @@ class Learner:
         if n:
             last = self.episode = Episode(*(column[-1] for column in begun))
             bounds = last.gain_low, last.gain_high
-            done = (
-                bounds,
-                last.span,
-                last.sweeps,
-                choice.allowed,
-                int(stage.where[T] - last.start + 1 + stage.where[LEFT]),
-            )
+            allowed = int(stage.where[T] - last.start + 1 + stage.where[LEFT])
+            done = bounds, last.span, last.sweeps, choice.allowed, allowed
             self.plan = Plan(choice.pairs, choice.weight, not last.deterministic, choice.left, *done)
             self.n_episodes, self.began_in = self.n_episodes + n, int(stage.where[FROM])
         self.t, self._steps_left = int(stage.where[T]), int(stage.where[LEFT])

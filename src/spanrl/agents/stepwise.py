@@ -113,6 +113,7 @@ class StepRules:
         decide, update, steps: its compiled functions, see the module.
         settings: the options that they read.
         values, visits: how many real and whole numbers it remembers; all are 0 at first.
+        notes: what the record of a run tells of its memory.
     """
 
     decide: Callable[..., Any]
@@ -121,6 +122,7 @@ class StepRules:
     settings: tuple[float, ...]
     values: int
     visits: int
+    notes: Callable[[Memory], dict[str, Any]] | None = None
 
 
 class StepLearner:
@@ -169,6 +171,11 @@ class StepLearner:
         self.t, self._pair = t, -1
         if is_compilable(self.rng):
             set_state(self.rng, self.memory.words)
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What the record of a run tells of this learner."""
+        return {} if self.rules.notes is None else self.rules.notes(self.memory)
 
     def get_state(self) -> dict[str, Any]:
         """Return all that the learner knows, as numbers and arrays; its generator is not part of it. Not between act and observe."""

@@ -124,8 +124,12 @@ class Estimate:
         words: NDArray[np.uint64] | None = None,
         state: int = 0,
         checked: bool = True,
+        held: Held | None = None,
     ) -> Sets:
-        """Return what the estimate says of an episode that begins at time t in ``state``; if ``checked``, assert its contract."""
+        """Return what the estimate says of an episode that begins at time t in ``state``, intersected with the sets ``held`` so far.
+
+        If ``checked``, assert its contract.
+        """
         parts: list[Any] = [np.require(part, requirements=("C", "W")) for part in counts.seen]
         seen = Seen(*parts)  # ``fill`` is compiled for arrays that may be written
         kept, sets, _ = new_numbers(self, info, seen)
@@ -138,6 +142,9 @@ class Estimate:
         if checked:
             check_sets(self.geometry, info.n_states, sets)
             check_rooms(self.geometry, self.roomy, sets)
+        if held is not None:
+            copy = Held(*(part.copy() for part in held))
+            intersect(np.arange(info.n_pairs), int(info.n_states), copy, sets)
         return sets
 
     def bounded(
@@ -146,10 +153,7 @@ class Estimate:
         """Return the set of an episode that begins at time t in ``state`` as a checked model, intersected with those ``held`` so far."""
         if not self.is_set:
             raise OptionError(f"{type(self).__name__}: has one model, no set of plausible ones.")
-        sets = self.sets(counts, t, info, state=state)
-        if held is not None:
-            copy = Held(*(part.copy() for part in held))
-            intersect(np.arange(info.n_pairs), int(info.n_states), copy, sets)
+        sets = self.sets(counts, t, info, state=state, held=held)
         if self.geometry in (BOX, NOSS):
             return _boxes(sets, info)
         return _l1_balls(sets, info) if self.geometry == BALL else _kl_balls(sets, info)

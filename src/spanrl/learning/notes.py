@@ -29,7 +29,8 @@ def notes(learner: Any, optimum: Optimum | None) -> list[str]:
     if not isinstance(learner, Learner) or learner.episode is None:
         return []
     found = (
-        note_on_sets(learner), note_on_optimism(learner, optimum), note_on_span(learner, optimum), note_on_cuts(learner)
+        note_on_first_episode(learner), note_on_sets(learner), note_on_optimism(learner, optimum),
+        note_on_span(learner, optimum), note_on_cuts(learner),
     )  # fmt: skip
     return [note for note in found if note]
 
@@ -37,7 +38,7 @@ def notes(learner: Any, optimum: Optimum | None) -> list[str]:
 def note_on_sets(learner: Learner) -> str | None:
     """Say where the sets of the last plan are vacuous for most of the visited pairs, and which bounds are not, from the same counts."""
     rules, at = learner.rules, _last_plan(learner)
-    found = vacuity(rules.estimate, *at)
+    found = vacuity(rules.estimate, *at, learner.held)
     if found is None or found.of_pairs <= _MOST:
         return None
     others = {name: vacuity(bound, *at) for name, bound in _other_bounds(learner)}
@@ -48,6 +49,13 @@ def note_on_sets(learner: Learner) -> str | None:
     else:
         remedy = "no other bounds would change that: there are too few steps per pair."
     return f"{_fact(found)}, and plans rest on optimism alone; {remedy}"
+
+
+def note_on_first_episode(learner: Learner) -> str | None:
+    """Say where the first episode never ended, so that nothing was learnt from what it saw."""
+    if learner.n_episodes > 1 or learner.t <= learner.info.n_states:  # no rule by visits allows more steps than that
+        return None
+    return f"the first episode did not end in {learner.t} steps: its policy rests on no experience. Choose shorter episodes."
 
 
 def note_on_optimism(learner: Learner, optimum: Optimum | None) -> str | None:

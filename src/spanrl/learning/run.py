@@ -31,7 +31,8 @@ class Run:
     and the bracket ``gain_low``, ``gain_high``. ``meta`` tells env, agent, seed, horizon, points, gain, interrupted, audit, r_min,
     r_max, n_states, n_actions and seconds (planning, simulating, total). Where a Gymnasium environment cuts its episodes it also has
     ``step_limit`` (None where the environment itself cuts them) and, unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
-    Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty.
+    Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty; with NOSS, ``plans_cut`` the plans that
+    ended unconverged; with IMED-RL, ``steps_unsolved`` the steps whose sweeps did not suffice.
     ``notes`` are sentences without which the run should not be read: that the confidence sets were vacuous to the end
     (:mod:`spanrl.confidence.vacuity`), or that the span bound is below sp(h*).
 
