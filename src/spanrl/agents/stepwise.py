@@ -129,6 +129,7 @@ class StepRules:
         settings: the options that they read.
         values, visits: how many real and whole numbers it remembers; all are 0 at first.
         greedy: the pair of each state [S] that is best by a memory, for ``run.policy``; None where the agent has none.
+        notes: what the record of a run tells of its memory.
     """
 
     decide: Callable[..., Any]
@@ -138,6 +139,7 @@ class StepRules:
     values: int
     visits: int
     greedy: Callable[[Memory], NDArray[np.int64]] | None = None
+    notes: Callable[[Memory], dict[str, Any]] | None = None
 
 
 def first_best(pair_ptr: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -206,6 +208,11 @@ class StepLearner:
         self.t, self._pair = t, -1
         if is_compilable(self.rng):
             set_state(self.rng, self.memory.words)
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What the record of a run tells of this learner."""
+        return {} if self.rules.notes is None else self.rules.notes(self.memory)
 
     def get_state(self) -> dict[str, Any]:
         """Return all that the learner knows, as numbers and arrays; its generator is not part of it. Not between act and observe."""

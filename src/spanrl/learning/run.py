@@ -38,7 +38,8 @@ class Run:
     r_max, n_states, n_actions and seconds (planning, simulating, total). Of a Gymnasium environment it also has how it was ``played``
     (from its table, or step by step); where that cuts its episodes, ``step_limit`` (None where the environment itself cuts them) and,
     unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
-    Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty. In a model with costs ``meta["costs"]`` is
+    Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty; with NOSS, ``plans_cut`` the plans that
+    ended unconverged; with IMED-RL, ``steps_unsolved`` the steps whose sweeps did not suffice. In a model with costs ``meta["costs"]`` is
     True; arrays and ``meta`` hold rewards = −costs all the same, as files do, and what is printed and drawn are costs.
     ``notes`` are sentences without which the run should not be read: that the confidence sets were vacuous to the end
     (:mod:`spanrl.confidence.vacuity`), or that the span bound is below sp(h*).

@@ -124,7 +124,7 @@ class Session:
         """Return what was measured so far."""
         _, planning, simulating = self.spent()
         seconds = {"planning": planning, "simulating": simulating}
-        notes = self.learner.notes if isinstance(self.learner, Learner) else {}
+        notes = self.learner.notes if isinstance(self.learner, Learner | StepLearner) else {}
         return self._recorder.run(self.meta | {"gain": self._recorder.gain} | notes, seconds, interrupted)
 
     def learned(self) -> Learned:
