@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ import typer
 
 from spanrl.cli.output import (
     MODEL_HELP,
+    Costs,
     Json,
     Plugins,
     Scale,
@@ -47,6 +49,7 @@ def learn(
     plot: Annotated[
         str, typer.Option(metavar="FILE", help="Write a figure of regret and span: .png, .pdf or .svg.")
     ] = "",
+    costs: Costs = False,
     scale: Scale = "linear",
     plugin: Plugins = None,
     as_json: Json = False,
@@ -61,8 +64,12 @@ def learn(
     whole_seed = to_whole("learn", "--seed", seed)
     check_scale("learn", scale)
     import_plugins("learn", plugin)
-    world = as_world(env)
-    source, chosen = (world.env if isinstance(world, TableWorld) else env), make_agent(agent)
+    world, chosen = as_world(env), make_agent(agent)
+    source = world.env if isinstance(world, TableWorld) else env
+    if costs:
+        if not isinstance(world, TableWorld):
+            raise OptionError(f"learn: --costs needs a model; {env} is played step by step. Leave it out.")
+        source = replace(world.env, mdp=replace(world.env.mdp, costs=True))
     if out:
         out = tidy_path(out)
         check_free(out)
@@ -84,7 +91,8 @@ def learn(
                 written["figure"] = plot
         finally:  # what cannot be written can still be read
             if as_json:
-                print_json({name: getattr(result, name) for name in result.__dataclass_fields__})
+                public = (name for name in result.__dataclass_fields__ if not name.startswith("_"))
+                print_json({name: getattr(result, name) for name in public})
             else:
                 _show_run(result, written)
     if result.interrupted:
@@ -117,6 +125,8 @@ def _write_figure(run: Any, path: str, scale: str) -> None:
 
 def _show_run(run: Any, written: Mapping[str, str]) -> None:
     """Print the summary of a run, where it was written, and a few rows of its curve."""
+    from spanrl.models.costs import flip
+
     meta, seconds = run.meta, run.meta["seconds"]
     done = int(run.t[-1]) if run.t.size else 0
     table = TextTable(f"{meta['agent']} on {meta['env']}", "")
@@ -124,11 +134,14 @@ def _show_run(run: Any, written: Mapping[str, str]) -> None:
         ("steps", f"{done:,}" + (f" of {meta['horizon']:,}: interrupted" if run.interrupted else "")),
         *([("played", meta["played"])] if "played" in meta else []),
         ("seed", str(meta["seed"])),
-        ("optimal gain g*", number(meta["gain"], "not known")),
+        (
+            "lowest average cost g*" if run.costs else "optimal gain g*",
+            number(meta["gain"] if meta["gain"] is None else flip(run.costs, meta["gain"]), "not known"),
+        ),
     ]
     if done:
         rows += [
-            ("average reward", f"{run.reward[-1] / done:.6g}"),
+            ("average cost" if run.costs else "average reward", f"{flip(run.costs, run.reward[-1] / done):.6g}"),
             ("regret", f"{run.regret[-1]:.6g}"),
             ("pseudo-regret", f"{run.pseudo_regret[-1]:.6g}"),
             *([("", run.regret_note)] if run.regret_note else []),

@@ -19,6 +19,12 @@ from spanrl.errors import OptionError
 from spanrl.terminal import visible, visible_lines
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Costs = Annotated[
+    bool,
+    typer.Option(
+        "--costs", help="Show rewards as costs, lower is better; a saved model with costs is shown so anyway."
+    ),
+]
 Plugins = Annotated[
     list[str] | None,
     typer.Option(

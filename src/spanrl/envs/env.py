@@ -19,7 +19,7 @@ the process jumps to a start state. The jump is no transition: nobody observes i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from spanrl.errors import ModelError
 from spanrl.models import checks
 from spanrl.models.checks import ROUNDING, Array, immutable
+from spanrl.models.costs import flip, flip_ends, reward_range
 from spanrl.models.mdp import MDP
 from spanrl.names import Value
 from spanrl.options import one_of, whole_number
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from spanrl.kernels.sampling import Sampler
 
 FIXED, BERNOULLI = 0, 1
+_BERNOULLI_RANGE = (
+    "{}: Bernoulli rewards are r_min or r_max, which must be declared; the range was found from the data. "
+    "Give r_min= and r_max= when you make the model."
+)
 _ARRAYS = ("out_ptr", "out_prob", "out_succ", "out_reward", "out_law")
 
 
@@ -95,12 +100,13 @@ class Env:
         cls,
         outcomes: Mapping[tuple[int, int], Sequence[Outcome | tuple[float, int, float]]],
         *,
-        r_min: float = 0.0,
-        r_max: float = 1.0,
+        r_min: float | None = None,
+        r_max: float | None = None,
+        costs: bool = False,
         start: ArrayLike = 0,
         n_actions: int | None = None,
-        state_names: Sequence[str] | None = None,
-        action_names: Sequence[str] | None = None,
+        state_names: Sequence[Any] | Array | None = None,
+        action_names: Sequence[Any] | None = None,
         info: EnvInfo | None = None,
         step_limit: int | None = None,
     ) -> Env:
@@ -108,8 +114,9 @@ class Env:
 
         Outcomes of a pair may share the successor and differ in the reward; equal ones are added up, those of
         probability zero dropped. Probabilities must sum to one within 1e-8. The mean reward is Σ prob · reward.
-        ``step_limit`` cuts episodes after so many steps; without it, ``Outcome.ends`` means nothing.
-        The other arguments are those of :meth:`MDP.from_pairs`.
+        With ``costs`` the numbers are costs, and the env pays rewards = −costs. ``step_limit`` cuts episodes after so many steps;
+        without it, ``Outcome.ends`` means nothing. The other arguments are those of :meth:`MDP.from_pairs`; the range is that of all
+        outcomes where it is left out.
         """
         if not isinstance(outcomes, Mapping):
             raise ModelError(
@@ -120,14 +127,21 @@ class Env:
         ptr = np.concatenate(([0], np.cumsum([len(outcomes[pair]) for pair in pairs]))).astype(np.int64)
         prob, reward = (checks.numeric("Env", n, [getattr(o, n) for o in table], (None,)) for n in ("prob", "reward"))
         succ, law = np.array([o.succ for o in table]), np.array([o.law for o in table])
-        _check_outcomes(pairs, ptr, reward, law, *checks.reward_range("Env", r_min, r_max))
+        low, high, is_found = reward_range("Env", costs, r_min, r_max, reward, reward)
+        reward = flip(costs, reward)
+        _check_outcomes(pairs, ptr, reward, law, (low, high), costs)
+        if is_found and (law == BERNOULLI).any():
+            raise ModelError(_BERNOULLI_RANGE.format("Env"))
         named = {"n_actions": n_actions, "state_names": state_names, "action_names": action_names}
         arrays = OutcomeArrays(ptr, prob, succ, reward, law, np.array([bool(o.ends) for o in table], dtype=np.bool_))
         limit = None if step_limit is None else whole_number("Env", "step_limit", step_limit)
         states, actions = [s for s, _ in pairs], [a for _, a in pairs]
-        return from_arrays(
-            states, actions, arrays, step_limit=limit, info=info, r_min=r_min, r_max=r_max, start=start, **named
+        env = from_arrays(
+            states, actions, arrays, step_limit=limit, info=info, r_min=low, r_max=high, start=start, **named
         )
+        if not costs and not is_found:
+            return env
+        return replace(env, mdp=replace(env.mdp, costs=bool(costs), range_is_found=is_found))
 
     @classmethod
     def from_mdp(cls, mdp: MDP, rewards: str = "mean", *, info: EnvInfo | None = None) -> Env:
@@ -140,6 +154,8 @@ class Env:
         if not isinstance(mdp, MDP):
             raise ModelError(f"Env.from_mdp: takes an MDP; got {type(mdp).__name__}. Use make() for a name.")
         one_of("Env.from_mdp", "rewards", rewards, ("mean", "bernoulli"))
+        if rewards == "bernoulli" and mdp.range_is_found:
+            raise ModelError(_BERNOULLI_RANGE.format("Env.from_mdp"))
         reward = np.repeat(mdp.reward, np.diff(mdp.succ_ptr))
         random = (rewards == "bernoulli") & (reward > mdp.r_min) & (reward < mdp.r_max)
         law = np.where(random, BERNOULLI, FIXED)
@@ -292,7 +308,7 @@ def from_arrays(
 
 
 def _check_outcomes(
-    pairs: list[tuple[int, int]], ptr: Array, reward: Array, law: Array, low: float, high: float
+    pairs: list[tuple[int, int]], ptr: Array, reward: Array, law: Array, ends: tuple[float, float], costs: bool
 ) -> None:
     """Check what the MDP cannot see: every pair has outcomes, each reward is in range, each law is known."""
 
@@ -316,7 +332,10 @@ def _check_outcomes(
         law,
         "Choose one of the two laws.",
     )
-    checks.rewards("Env", "the outcomes", reward, low, high, lambda j: f"reward of {where(j)}")
+    what = "cost" if costs else "reward"
+    checks.rewards(
+        "Env", "the outcomes", flip(costs, reward), *flip_ends(costs, *ends), lambda j: f"{what} of {where(j)}"
+    )
 
 
 def _canonical(table: OutcomeArrays) -> OutcomeArrays:

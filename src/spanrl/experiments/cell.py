@@ -157,7 +157,7 @@ class Computation:
         best = self._known.optimum
         self._session.run(None if best is None else best.gain, lambda t: look(t, self.checkpoint))
         run = self._session.result(interrupted=False)
-        run.meta["notes"] = notes(self._session.learner, best)
+        run.meta["notes"] = notes(self._session.learner, best, self._session.mdp)
         run.meta["resumed_at"] = self.resumed_at
         run.meta.update(about(self._world, gain_given=False) | self._known.facts)
         run.meta["parameters"] = _parameters(self.job)

@@ -12,7 +12,10 @@ from spanrl.agents.learner import Learner
 from spanrl.confidence.bounds import BOUNDS, make_bounds
 from spanrl.confidence.estimate import Estimate
 from spanrl.confidence.vacuity import Vacuity, vacuity
+from spanrl.kernels.noss import MOST_SWEEPS
 from spanrl.learning.optimum import Optimum
+from spanrl.models.costs import flip, flip_ends
+from spanrl.models.mdp import MDP
 from spanrl.planning.solve import solve
 
 _MOST = 0.5
@@ -23,18 +26,33 @@ _PATIENCE = 2000  # … with so many sweeps
 _ROUNDING = 1e-6  # of the span: h* is as accurate as that
 
 
-def notes(learner: Any, optimum: Optimum | None) -> list[str]:
-    """Return what is to be said of a learner at its horizon; ``optimum`` is that of the true model, where it is known."""
-    if not isinstance(learner, Learner) or learner.episode is None:
-        return []
-    found = note_on_sets(learner), note_on_optimism(learner, optimum), note_on_span(learner, optimum)
+def notes(learner: Any, optimum: Optimum | None, mdp: MDP | None = None) -> list[str]:
+    """Return what is to be said of a learner at its horizon; optimum and model are the true ones, where they are known."""
+    found = [note_on_range(mdp)]
+    if isinstance(learner, Learner) and learner.episode is not None:
+        costs = mdp is not None and mdp.costs
+        found += [
+            note_on_first_episode(learner), note_on_sets(learner), note_on_optimism(learner, optimum, costs),
+            note_on_span(learner, optimum), note_on_cuts(learner),
+        ]  # fmt: skip
     return [note for note in found if note]
+
+
+def note_on_range(mdp: MDP | None) -> str | None:
+    """Say where the range of the rewards, which an agent is told, was found from the model."""
+    if mdp is None or not mdp.range_is_found:
+        return None
+    what, (low, high) = "costs" if mdp.costs else "rewards", flip_ends(mdp.costs, mdp.r_min, mdp.r_max)
+    return (
+        f"the range of the {what} was not declared, and the agent was told that of the model, [{low:.6g}, {high:.6g}]. "
+        "Give r_min= and r_max= when you make the model."
+    )
 
 
 def note_on_sets(learner: Learner) -> str | None:
     """Say where the sets of the last plan are vacuous for most of the visited pairs, and which bounds are not, from the same counts."""
     rules, at = learner.rules, _last_plan(learner)
-    found = vacuity(rules.estimate, *at)
+    found = vacuity(rules.estimate, *at, learner.held)
     if found is None or found.of_pairs <= _MOST:
         return None
     others = {name: vacuity(bound, *at) for name, bound in _other_bounds(learner)}
@@ -47,7 +65,14 @@ def note_on_sets(learner: Learner) -> str | None:
     return f"{_fact(found)}, and plans rest on optimism alone; {remedy}"
 
 
-def note_on_optimism(learner: Learner, optimum: Optimum | None) -> str | None:
+def note_on_first_episode(learner: Learner) -> str | None:
+    """Say where the first episode never ended, so that nothing was learnt from what it saw."""
+    if learner.n_episodes > 1 or learner.t <= learner.info.n_states:  # no rule by visits allows more steps than that
+        return None
+    return f"the first episode did not end in {learner.t} steps: its policy rests on no experience. Choose shorter episodes."
+
+
+def note_on_optimism(learner: Learner, optimum: Optimum | None, costs: bool = False) -> str | None:
     """Say where the last plan still promises a gain nearer to r_max than to g*, and whose plan from the same counts does not."""
     rules, info, plan = learner.rules, learner.info, learner.plan
     if optimum is None or plan is None or not rules.estimate.is_set or learner.t < _SOON * info.n_pairs:
@@ -55,9 +80,11 @@ def note_on_optimism(learner: Learner, optimum: Optimum | None) -> str | None:
     middle = (optimum.gain + info.r_max) / 2
     if not plan.gain_bounds[0] > middle:
         return None
+    promised, best, top = (flip(costs, value) for value in (plan.gain_bounds[0], optimum.gain, info.r_max))
+    what, name = ("a cost", "the least cost") if costs else ("a gain", "r_max")
     fact = (
-        f"the last plan still promises a gain of {plan.gain_bounds[0]:.4g}, nearer to r_max = {info.r_max:.4g} than to "
-        f"g* = {optimum.gain:.4g}: exploration has not ended"
+        f"the last plan still promises {what} of {promised:.4g}, nearer to {name} = {top:.4g} than to "
+        f"g* = {best:.4g}: exploration has not ended"
     )
     if info.n_pairs > _MOST_PAIRS or learner.t < _MANY_STEPS:
         return f"{fact}. Bounds 'kt' and 'kl' of UCRL and SCAL are the narrowest."
@@ -88,6 +115,17 @@ def note_on_span(learner: Learner, optimum: Optimum | None) -> str | None:
     if excess > _ROUNDING * optimum.span:
         return f"the guarantee does not hold: h* breaks the differences by up to {excess:.6g}."
     return None
+
+
+def note_on_cuts(learner: Learner) -> str | None:
+    """Say how many plans ended unconverged, which only those with NOSS may."""
+    cut = learner.notes.get("plans_cut", 0)
+    if not cut:
+        return None
+    return (
+        f"{cut} of {learner.n_episodes} plans ended after {MOST_SWEEPS} sweeps that did not converge: NOSS may go round in circles. "
+        "Without it plans are certified."
+    )
 
 
 def _other_bounds(learner: Learner) -> list[tuple[str, Estimate]]:

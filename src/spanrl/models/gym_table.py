@@ -30,7 +30,9 @@ class GymTable(NamedTuple):
     ends: Any
 
 
-def from_gymnasium(env: Any, r_min: float | None, r_max: float | None, start: ArrayLike | None) -> MDP:
+def from_gymnasium(
+    env: Any, r_min: float | None, r_max: float | None, start: ArrayLike | None, *, costs: bool = False
+) -> MDP:
     """Read the table of ``env``; see :meth:`MDP.from_gymnasium`."""
     table = read_table("MDP.from_gymnasium", env, r_min, r_max, start)
     low, high = table.range
@@ -43,6 +45,7 @@ def from_gymnasium(env: Any, r_min: float | None, r_max: float | None, start: Ar
         table.mean,
         r_min=low,
         r_max=high,
+        costs=costs,
         start=table.start,
     )
 
