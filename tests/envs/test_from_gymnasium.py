@@ -208,6 +208,8 @@ class TestTimeInTheState:
     def test_refused(self) -> None:
         with pytest.raises(ModelError, match="CliffWalking-v1 has no time limit, so its state needs no time"):
             from_gymnasium(gymnasium.make("CliffWalking-v1"), time_in_state=True)
+        with pytest.raises(ModelError, match="spanrl/TwoState-v0 has no time limit"):
+            make("gym:spanrl/TwoState-v0[time_in_state=true]")
         words = "with the time in the state, FrozenLake-v1 has up to 16 × 100,000 states, more than 1,000,000"
         with pytest.raises(ModelError, match=words):
             from_gymnasium(gymnasium.make("FrozenLake-v1", max_episode_steps=100_000), time_in_state=True)

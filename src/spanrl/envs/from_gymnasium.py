@@ -39,16 +39,16 @@ def from_gymnasium(env: Any, *, time_in_state: bool = False) -> Env:
             f"{_WHO}: {name} has the wrapper {other}, of which its table P may know nothing; the wrappers must be "
             f"{', '.join(STANDARD)} alone. learn plays it step by step."
         )
+    if time_in_state and limit is None:
+        raise ModelError(f"{_WHO}: {name} has no time limit, so its state needs no time. Leave time_in_state out.")
     inner = getattr(env, "unwrapped", env)
     own = getattr(inner, "inner", None)  # an environment of ours seen through Gymnasium, without the detour
     if isinstance(own, Env) and limit is None:
         return _named(own, name)
     table = read_table(_WHO, inner)
     _check_truth(name, env, inner, table)
-    if not time_in_state:
+    if limit is None or not time_in_state:
         return _env(name, table, limit, table.start)
-    if limit is None:
-        raise ModelError(f"{_WHO}: {name} has no time limit, so its state needs no time. Leave time_in_state out.")
     return _with_time(name, table, limit)
 
 
