@@ -44,9 +44,11 @@ def environments(monkeypatch):
     return runpy.run_path(str(ENVIRONMENTS))
 
 
-def test_the_page_of_environments_is_made_from_their_docstrings(environments) -> None:
+def test_the_pages_of_environments_are_made_from_their_docstrings(environments) -> None:
     """What the docstrings say of constants is compared with ``analyse`` in tests/envs."""
-    assert (ROOT / "docs" / "environments.md").read_text(encoding="utf-8") == environments["page"]()
+    assert (ROOT / "docs" / "environments.md").read_text(encoding="utf-8") == environments["index"]()
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "environments").iterdir()}
+    assert pages == environments["pages"]()
     drawn = [name for family in environments["PICTURES"].values() for name in family]
     assert sorted(drawn) == [entry.name for entry in spanrl.list_envs()]
     pictures = {path.stem: path for path in (ROOT / "docs" / "figures" / "envs").iterdir()}
