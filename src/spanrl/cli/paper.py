@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from spanrl.paper.reproduce import Reproduction
 
 
-DURATIONS = "smoke takes a minute, quick about three, paper seven to ten on two cores"
+DURATIONS = "smoke takes a minute, quick about three, paper about eleven on two cores"
 
 
 def reproduce(

@@ -67,7 +67,7 @@ def reproduce(
     Args:
         out: directory; a new one, or one of the same scale to go on with.
         scale: "smoke", "quick" or "paper" (the paper's horizons and numbers of runs); smoke takes a minute, quick about three, paper
-            seven to ten on two cores.
+            about eleven on two cores.
         only: ids of claims; all of them where left out. G1 to G5 are about the experiments.
         engine: where the experiments run, "local" or "ray"; claims are checked on this machine.
         workers: processes on this machine; as many as there are processors where left out.
