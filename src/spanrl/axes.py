@@ -9,7 +9,11 @@ from __future__ import annotations
 import io
 import sys
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from spanrl.errors import missing_extra
 
@@ -106,6 +110,36 @@ def _write_powers(axis: Any) -> None:
 
     axis.set_major_formatter(Powers())
     axis.set_minor_formatter(Powers(labelOnlyBase=False))
+
+
+def discrete_colours(n: int) -> NDArray[np.float64]:
+    """Return n colours [n, 3] for cells: those of the palette, or, where there are more, in order from dark blue to yellow."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
+
+    if n <= len(PALETTE):
+        return np.array([to_rgb(colour) for colour in PALETTE[:n]])
+    colours: NDArray[np.float64] = colormaps["cividis"](np.linspace(0.0, 1.0, n))[:, :3]
+    return colours
+
+
+def legend_of_colours(ax: Any, colours: Mapping[str, Any]) -> None:
+    """Put a legend of coloured squares, and of what else has a label, to the right of ``ax``."""
+    from matplotlib.patches import Patch
+
+    drawn, labels = ax.get_legend_handles_labels()
+    handles = [*(Patch(facecolor=colour) for colour in colours.values()), *drawn]
+    texts = [text.replace("$", r"\$") for text in (*colours, *labels)]
+    ax.legend(handles, texts, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, handlelength=1.0)
+
+
+def whole_ticks(axis: Any, values: Sequence[int] | NDArray[np.int64] | None) -> None:
+    """Put ticks at whole numbers: where the i-th place stands for ``values[i]``, write that number there."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
+    if values is not None:
+        axis.set_major_formatter(FuncFormatter(lambda i, _: str(values[int(i)]) if 0 <= i < len(values) else ""))
 
 
 def power_of_ten(value: float) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from spanrl.errors import InputError, MissingExtraError, RunFileAccessError, RunFileError, SpanrlError, missing_extra
-from spanrl.regular import regular_bytes
+from spanrl.regular import regular_bytes, written_whole
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Constant = bool | int | float | str
@@ -115,12 +114,13 @@ def to_pandas(table: Any) -> Any:
 
 def write_csv(path: Path, table: Any) -> None:
     """Write a polars DataFrame as CSV: under another name first, so that ``path`` is there whole or as it was."""
-    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}-{secrets.token_hex(4)}")
-    try:
-        table.write_csv(temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written_whole(path) as stream:
+        table.write_csv(stream)
+
+
+def csv_bytes(table: Any) -> bytes:
+    """Return a polars DataFrame as CSV."""
+    return str(table.write_csv()).encode()
 
 
 def write_bytes(path: Path, data: bytes, *, wait: bool = True) -> None:

@@ -45,6 +45,22 @@ def test_the_table_tells_what_learn_returns(capsys):
         assert text in out
 
 
+def test_costs_are_shown_where_the_model_has_them_or_when_asked(capsys, tmp_path):
+    path = tmp_path / "m.npz"
+    MDP.from_dense([[[1.0], [1.0]]], [[2.0, 4.0]], r_min=0, r_max=5, costs=True).save(path)
+    out, _ = run(capsys, str(path), "ucrl", "--horizon", "100")
+    assert "lowest average cost g*" in out
+    found = learn(path, "ucrl", horizon=100, seed=0)
+    cells = [line.split() for line in out.splitlines()]
+    assert ["average", "cost", f"{-found.reward[-1] / 100:.6g}"] in cells
+    assert ["lowest", "average", "cost", "g*", "2"] in cells
+    out, _ = run(capsys, THREE, SCAL, "--horizon", "100", "--costs", "--json")
+    shown, plain = json.loads(out), learn(THREE, SCAL, horizon=100, seed=0)
+    assert shown["meta"]["costs"] is True
+    assert shown["reward"] == plain.reward.tolist()
+    assert shown["regret"] == plain.regret.tolist()
+
+
 def test_a_seed_may_be_written_with_an_exponent(capsys):
     out, _ = run(capsys, THREE, SCAL, "--horizon", "100", "--seed", "1e3", "--json")
     assert json.loads(out)["meta"]["seed"] == 1000

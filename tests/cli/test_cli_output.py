@@ -18,6 +18,8 @@ ANALYSIS = {
     "n_states", "n_actions", "n_pairs", "max_support", "classification", "gain", "gains", "bias", "span", "diameter",
     "policy",
 }  # fmt: skip
+NAMES = {"state_names", "action_names"}
+"""Where a model has them."""
 SOLUTION = {
     "policy", "gain", "gain_bounds", "bias", "span", "sweeps", "residual", "converged", "feasible", "truncated",
     "method", "factor_size", "optimistic",
@@ -107,7 +109,7 @@ def test_analyse_shows_names_and_actions(run: Any) -> None:
 
 def test_analyse_json(run: Any) -> None:
     found = only_json(run("analyse", "two-state", "--json"))
-    assert found.keys() == ANALYSIS
+    assert found.keys() == ANALYSIS | NAMES
     assert (found["n_states"], found["n_actions"], found["n_pairs"], found["max_support"]) == (2, 2, 4, 1)
     assert found["classification"] == "communicating"
     assert found["gain"] == pytest.approx(1)
@@ -179,7 +181,7 @@ def test_plan_says_when_it_is_not_feasible(run: Any) -> None:
 
 def test_plan_json(run: Any) -> None:
     found = only_json(run("plan", "two-state", "--span-bound", "0.75", "--json"))
-    assert found.keys() == SOLUTION
+    assert found.keys() == SOLUTION | NAMES
     assert found["gain"] == pytest.approx(0.75, abs=1e-6)
     low, high = found["gain_bounds"]
     assert low - 1e-12 <= 0.75 <= high + 1e-12
@@ -269,6 +271,35 @@ def test_names_are_printed_literally(run: Any, tmp_path: Path, command: str, nam
     out = run(command, path)
     assert name in out
     assert name + "!" in out
+
+
+def test_costs(run: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "m.npz")
+    P = [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]]
+    MDP.from_dense(P, [[4.0, 3.0], [1.0, 9.0]], costs=True).save(path)
+    assert float(row(run("plan", path), "average cost g⁺")) == pytest.approx(2.5)
+    assert float(row(run("analyse", path), "lowest average cost g*")) == pytest.approx(2.5)
+    for command, keys in (("plan", SOLUTION), ("analyse", ANALYSIS)):
+        found = only_json(run(command, path, "--json"))
+        assert found.keys() == keys | {"costs"}
+        assert (found["costs"], found["gain"]) == (True, pytest.approx(2.5))
+    assert float(row(run("plan", "two-state", "--costs"), "average cost g⁺")) == pytest.approx(-1.0)
+    assert only_json(run("analyse", "two-state", "--costs", "--json"))["gain"] == pytest.approx(-1.0)
+    bounded = str(tmp_path / "b.npz")
+    BoundedMDP.from_dense(P, P, [[4.0, 3.0], [1.0, 9.0]], [[4.5, 3.5], [1.5, 9.5]], costs=True).save(bounded)
+    assert only_json(run("plan", bounded, "--json"))["gain"] == pytest.approx(2.5)
+    assert only_json(run("plan", bounded, "--sense", "pessimistic", "--json"))["gain"] == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("command", ["analyse", "plan"])
+def test_tuples_are_names(run: Any, tmp_path: Path, command: str) -> None:
+    path = str(tmp_path / "m.npz")
+    P = [[[0.0, 1.0]], [[1.0, 0.0]]]
+    MDP.from_dense(P, [[0.5], [1.0]], state_names=[(0, 1), (3, ("x", 2))], action_names=[7]).save(path)
+    assert re.search(r"\(3, \(x, 2\)\)\s+7\s", run(command, path))
+    found = only_json(run(command, path, "--json"))
+    assert found["state_names"] == [[0, 1], [3, ["x", 2]]]
+    assert found["action_names"] == [7]
 
 
 def test_the_model_is_printed_literally(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,10 @@ class TestFromOutcomes:
             ([(float("inf"), 0, 0.0)], "is inf, must be finite"),
             ([(1.0, 4, 0.5)], r"successor 4 of P\[s=0, a=0\] must be a state"),
             ([(1.0, 0.5, 0.5)], "succ must be a one-dimensional array of integers"),
-            ([(0.5, 0, 0.5), (0.5, 0, 1.5)], r"Env: reward of outcome 1 of \(s=0, a=0\) is 1.5, must lie in"),
+            (
+                [(0.5, 0, 0.5), (0.5, 0, float("nan"))],
+                r"Env: reward of outcome 1 of \(s=0, a=0\) is nan, must be finite",
+            ),
             ([(1.0, 0, float("nan"))], "is nan, must be finite"),
             ([(1.0, 0, 0.5, 2)], r"Env: law of outcome 0 of \(s=0, a=0\) is 2, must be 0 \(fixed\) or 1 \(Bernoulli\)"),
             ([("half", 0, 0.5)], "prob must be an array of numbers"),

@@ -38,10 +38,11 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spanrl.agents.stepwise import STEPS, StepLearner, StepRules, current_state, take_step
+from spanrl.agents.stepwise import STEPS, Memory, StepLearner, StepRules, current_state, first_best, take_step
 from spanrl.kernels.imed import count_outcome, divergence, experience, memory_sizes, pseudo_value, solve_skeleton, value
-from spanrl.kernels.jit import kernel, part, passed
+from spanrl.kernels.jit import interpreted, kernel, part, passed
 from spanrl.options import number, require, whole_number
 from spanrl.seeding import generator
 
@@ -106,6 +107,17 @@ def steps(world, memory, n):
         update(memory, pair, reward, next_state)
 
 
+def greedy(memory: Memory) -> NDArray[np.int64]:
+    """Return the pair of each state's skeleton with the largest r̂ + p̂φ, in the model that was solved last."""
+    ptr = memory.pair_ptr
+    with interpreted():  # compiled code hands out no views
+        seen, _ = known(memory)
+    pairs = (ptr[-1], -1)
+    after = (seen.times.reshape(pairs) * seen.phi[seen.succ.reshape(pairs)]).sum(axis=1)
+    values = (seen.paid + after + memory.settings[_R_MAX] + seen.phi.mean()) / (seen.n + 1.0)
+    return first_best(ptr, np.where(seen.n >= np.repeat(seen.enough, np.diff(ptr)), values, -np.inf))
+
+
 @dataclass(frozen=True)
 class IMEDRL:
     """Play the action of the least index N·K_inf + ln N, decided anew at every step. For ergodic models: see the module.
@@ -137,5 +149,5 @@ class IMEDRL:
         require(S <= MOST_STATES, "IMEDRL", f"S must be at most {MOST_STATES}", S, remedy)
         room = max(int(self.max_outcomes), 2 * S)
         settings = float(self.tol) * info.size, info.r_max, float(room)
-        rules = StepRules(decide, update, steps, settings, *memory_sizes(S, info.n_pairs, room))
+        rules = StepRules(decide, update, steps, settings, *memory_sizes(S, info.n_pairs, room), greedy=greedy)
         return StepLearner(rules, info, generator("IMEDRL", rng))

@@ -176,6 +176,11 @@ class Learner:
         return self.plan.policy(self.info)
 
     @property
+    def since(self) -> dict[tuple[int, float, int], int]:
+        """What ``observe`` was told since the episode began: how often each (pair, reward, next state)."""
+        return dict(self._seen)
+
+    @property
     def bias(self) -> NDArray[np.float64]:
         """The optimistic bias v of the episode under way, 0 in state 0 [S]: a copy."""
         return self._planner.bias.copy()

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanrl.agents.loop import MARKED_EPISODES, MARKED_MEAN, MARKED_REWARD
 from spanrl.agents.observing import checked_reward, checked_state
@@ -32,6 +33,7 @@ from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed, Signature, check_part, loop, part
 from spanrl.kernels.sampling import Sampler, draw, sfc64
 from spanrl.models.info import ProblemInfo
+from spanrl.models.policy import Policy
 from spanrl.models.states import StateReader
 from spanrl.seeding import get_state, is_compilable, set_state
 
@@ -113,6 +115,7 @@ class StepRules:
         decide, update, steps: its compiled functions, see the module.
         settings: the options that they read.
         values, visits: how many real and whole numbers it remembers; all are 0 at first.
+        greedy: the pair of each state [S] that is best by a memory, for ``run.policy``; None where the agent has none.
     """
 
     decide: Callable[..., Any]
@@ -121,6 +124,19 @@ class StepRules:
     settings: tuple[float, ...]
     values: int
     visits: int
+    greedy: Callable[[Memory], NDArray[np.int64]] | None = None
+
+
+def first_best(pair_ptr: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the first pair of each state [S] with the largest of its values [n_pairs].
+
+    >>> first_best(np.array([0, 2, 4]), np.array([1.0, 3.0, 2.0, 2.0])).tolist()
+    [1, 2]
+    """
+    first = pair_ptr[:-1]
+    best = np.flatnonzero(values >= np.repeat(np.maximum.reduceat(values, first), np.diff(pair_ptr)))
+    found: NDArray[np.int64] = best[np.searchsorted(best, first)]
+    return found
 
 
 class StepLearner:
@@ -163,6 +179,14 @@ class StepLearner:
         succ = checked_state("observe: the next state", next_state, self.info, self.t)
         self.rules.update(self.memory, self._pair, checked_reward(reward, self.info, self.t), succ)
         self.after(self.t + 1)
+
+    @property
+    def policy(self) -> Policy:
+        """The best action of each state by what it knows now."""
+        if self.rules.greedy is None:
+            raise OptionError("policy: the agent decides at every step, and its rules have no greedy.")
+        pairs, info = self.rules.greedy(self.memory), self.info
+        return Policy.deterministic(info.action[pairs], int(info.n_actions))
 
     def after(self, t: int) -> None:
         """Say that t steps are done."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ import typer
 
 from spanrl.cli.output import (
     MODEL_HELP,
+    Costs,
     Json,
     TextTable,
     compiling,
@@ -43,6 +45,7 @@ def learn(
     plot: Annotated[
         str, typer.Option(metavar="FILE", help="Write a figure of regret and span: .png, .pdf or .svg.")
     ] = "",
+    costs: Costs = False,
     as_json: Json = False,
 ) -> None:
     """Let an agent learn in an environment it does not know, and show its regret."""
@@ -54,6 +57,8 @@ def learn(
     steps, per_decade = to_number("learn", "--horizon", horizon), to_number("learn", "--points", points)
     whole_seed = to_whole("learn", "--seed", seed)
     world, chosen = as_world(env).env, make_agent(agent)
+    if costs:
+        world = replace(world, mdp=replace(world.mdp, costs=True))
     if out:
         out = tidy_path(out)
         check_free(out)
@@ -73,7 +78,8 @@ def learn(
                 written["figure"] = plot
         finally:  # what cannot be written can still be read
             if as_json:
-                print_json({name: getattr(result, name) for name in result.__dataclass_fields__})
+                public = (name for name in result.__dataclass_fields__ if not name.startswith("_"))
+                print_json({name: getattr(result, name) for name in public})
             else:
                 _show_run(result, written)
     if result.interrupted:
@@ -106,17 +112,22 @@ def _write_figure(run: Any, path: str) -> None:
 
 def _show_run(run: Any, written: Mapping[str, str]) -> None:
     """Print the summary of a run, where it was written, and a few rows of its curve."""
+    from spanrl.models.costs import flip
+
     meta, seconds = run.meta, run.meta["seconds"]
     done = int(run.t[-1]) if run.t.size else 0
     table = TextTable(f"{meta['agent']} on {meta['env']}", "")
     rows = [
         ("steps", f"{done:,}" + (f" of {meta['horizon']:,}: interrupted" if run.interrupted else "")),
         ("seed", str(meta["seed"])),
-        ("optimal gain g*", number(meta["gain"], "not known")),
+        (
+            "lowest average cost g*" if run.costs else "optimal gain g*",
+            number(meta["gain"] if meta["gain"] is None else flip(run.costs, meta["gain"]), "not known"),
+        ),
     ]
     if done:
         rows += [
-            ("average reward", f"{run.reward[-1] / done:.6g}"),
+            ("average cost" if run.costs else "average reward", f"{flip(run.costs, run.reward[-1] / done):.6g}"),
             ("regret", f"{run.regret[-1]:.6g}"),
             ("pseudo-regret", f"{run.pseudo_regret[-1]:.6g}"),
             *([("", run.regret_note)] if run.regret_note else []),

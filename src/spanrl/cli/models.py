@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ import typer
 
 from spanrl.cli.output import (
     MODEL_HELP,
+    Costs,
     Json,
     Settings,
     TextTable,
@@ -23,11 +25,14 @@ from spanrl.cli.output import (
     tell,
     to_number,
 )
+from spanrl.cli.policy_file import check_policy_file, write_policy
 from spanrl.errors import ModelError, OptionError
+from spanrl.terminal import visible
 
 if TYPE_CHECKING:
     from spanrl.models.bounded import BoundedMDP
     from spanrl.models.mdp import MDP
+    from spanrl.models.solution import Solution
 
 _MANY = 10_000  # states: below, an answer takes seconds
 _SHOWN = 40
@@ -82,6 +87,7 @@ def analyse(
     diameter: Annotated[
         str, typer.Option(help="auto (small models), yes or no: the diameter takes one shortest-path problem a state.")
     ] = "auto",
+    costs: Costs = False,
     as_json: Json = False,
 ) -> None:
     """Show what a known model is: communication class, optimal gain, bias span, diameter, optimal policy."""
@@ -90,7 +96,7 @@ def analyse(
     wanted: dict[str, str | bool] = {"auto": "auto", "yes": True, "no": False}
     if diameter not in wanted:
         raise OptionError(f"analyse: --diameter must be auto, yes or no; got {diameter!r}.")
-    mdp = _load(model)
+    mdp = _load(model, costs)
     if not isinstance(mdp, MDP):
         raise ModelError(
             f"analyse: {model} is a bounded model, which is a set of MDPs; analyse takes one MDP. Use plan."
@@ -101,7 +107,11 @@ def analyse(
         result = compute(mdp, diameter=wanted[diameter], progress=on_terminal())
     if as_json:
         print_json(
-            {**{name: getattr(result, name) for name in result.__dataclass_fields__}, "policy": result.policy.probs}
+            {
+                **{name: getattr(result, name) for name in result.__dataclass_fields__ if name != "costs"},
+                "policy": result.policy.probs,
+                **_sense_and_names(mdp),
+            }
         )
         return
     table = TextTable(model, "")
@@ -112,7 +122,7 @@ def analyse(
         ("successors of a pair, at most", result.max_support),
         ("class", result.classification),
         (
-            "optimal gain g*",
+            "lowest average cost g*" if result.costs else "optimal gain g*",
             number(
                 result.gain,
                 "differs between states" if result.span is None else f"{result.gains[0]:.9g} from every state",
@@ -125,7 +135,7 @@ def analyse(
     show(table)
     columns = {"optimal action": [result.policy.describe(s) for s in range(min(mdp.n_states, _SHOWN))]}
     if result.span is None:
-        columns["gain"] = [f"{g:.6g}" for g in result.gains[:_SHOWN]]
+        columns["cost" if result.costs else "gain"] = [f"{g:.6g}" for g in result.gains[:_SHOWN]]
     columns["bias"] = [f"{h:.6g}" for h in result.bias[:_SHOWN]]
     _show_states(mdp, columns)
     print(f"The bias is the one with {result.normalisation}; plan shifts it to 0 in the first state.")
@@ -148,16 +158,26 @@ def plan(
     threads: Annotated[
         str, typer.Option(help="Threads that share the sweeps of a model with 10⁶ transitions or more.")
     ] = "1",
+    policy_out: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Write the policy to a new file: .csv, .parquet, .json, or .png, a picture over the first two coordinates of the states.",
+        ),
+    ] = "",
+    costs: Costs = False,
     as_json: Json = False,
 ) -> None:
     """Solve a model, with or without a bound on the bias span, and show the policy with its certified gain."""
     bound, width = to_number("plan", "--span-bound", span_bound), to_number("plan", "--tol", tol)
     most, n_threads = _at_least_one("--max-sweeps", max_sweeps), _at_least_one("--threads", threads)
-    loaded = _load(model)
+    loaded = _load(model, costs)
     from spanrl.planning.small import solve_small
     from spanrl.planning.solve import check_options, solve
 
     check_options(loaded, bound, width, sense, method, policy=policy)
+    if policy_out:
+        check_policy_file(policy_out, loaded)
     options: dict[str, Any] = {
         "span_bound": bound, "tol": width, "sense": sense, "method": method, "policy": policy, "max_sweeps": most,
     }  # fmt: skip
@@ -165,8 +185,21 @@ def plan(
     if solution is None:
         with compiling("plan"):
             solution = solve(loaded, **options, threads=n_threads, progress=on_terminal())
+    _show_plan(model, loaded, bound, solution, as_json)
+    if policy_out:  # what cannot be written can still be read
+        write_policy(policy_out, solution.policy)
+        if not as_json:
+            print(f"The policy is in {visible(policy_out)}.")
+
+
+def _show_plan(model: str, loaded: MDP | BoundedMDP, bound: float, solution: Solution, as_json: bool) -> None:
+    """Print a solution, for people or as JSON."""
     if as_json:
-        names = (name for name in solution.__dataclass_fields__ if not name.startswith("_") and name != "seconds")
+        names = (
+            name
+            for name in solution.__dataclass_fields__
+            if not name.startswith("_") and name not in ("seconds", "costs")
+        )
         fields = {name: getattr(solution, name) for name in names}  # the same text each time
         chain, reward = solution.optimistic
         chain = chain.tocoo()
@@ -176,13 +209,13 @@ def plan(
             ],
             "reward": reward,
         }
-        print_json({**fields, "policy": solution.policy.probs, "optimistic": extended})
+        print_json({**fields, "policy": solution.policy.probs, "optimistic": extended, **_sense_and_names(loaded)})
         return
     table = TextTable(model, "")
     low, high = solution.gain_bounds
     for label, value in (
         ("span bound c", number(bound, "–")),
-        ("gain g⁺", f"{solution.gain:.9g}"),
+        ("average cost g⁺" if solution.costs else "gain g⁺", f"{solution.gain:.9g}"),
         ("certified in", f"[{low:.9g}, {high:.9g}]"),
         ("span of the bias", f"{solution.span:.9g}"),
         ("truncated states", f"{int(solution.truncated.sum())} of {solution.truncated.size}"),
@@ -190,7 +223,9 @@ def plan(
             "feasible",
             "yes"
             if solution.feasible
-            else "no: the gain is an upper bound; the policy may have another gain and a span above c",
+            else "no: the {} bound; the policy may have another one and a span above c".format(
+                "cost is a lower" if solution.costs else "gain is an upper"
+            ),
         ),
         ("policy", "deterministic" if solution.policy.is_deterministic else "randomised"),
         ("method", f"{solution.method}, {solution.sweeps} sweeps"),
@@ -217,9 +252,11 @@ def _at_least_one(option: str, text: str) -> int:
     return int(value)
 
 
-def _load(text: str) -> MDP | BoundedMDP:
+def _load(text: str, costs: bool) -> MDP | BoundedMDP:
     """Return the model of a saved file or a named environment, and say so where that is large and the rest may take a while."""
     model = _loaded(text)
+    if costs:
+        model = replace(model, costs=True)
     if model.n_states >= _MANY and not Settings.quiet:
         tell(f"{text} has {model.n_states:,} states; this may take minutes …")
     return model
@@ -238,12 +275,21 @@ def _loaded(text: str) -> MDP | BoundedMDP:
     return make(text).mdp
 
 
+def _sense_and_names(model: MDP | BoundedMDP) -> dict[str, Any]:
+    """Return what JSON shows of costs, and of the names of states and actions, where a model has any."""
+    from spanrl.models.label_files import plain
+
+    found = {key: getattr(model, key, None) for key in ("state_names", "action_names")}
+    names = {key: [plain(name) for name in given] for key, given in found.items() if given is not None}
+    return ({"costs": True} if model.costs else {}) | names
+
+
 def _show_states(model: MDP | BoundedMDP, columns: dict[str, list[str]]) -> None:
     """Print one row per state, the first ones only where there are many."""
     table = TextTable("state", *columns)
-    names = getattr(model, "state_names", None)
+    label = getattr(model, "state_label", str)
     for s, row in enumerate(zip(*columns.values(), strict=True)):
-        table.add_row(names[s] if names else str(s), *row)
+        table.add_row(label(s), *row)
     show(table)
     if model.n_states > _SHOWN:
         print(f"… {model.n_states - _SHOWN} more states; --json shows all.")

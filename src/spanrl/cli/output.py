@@ -19,6 +19,12 @@ from spanrl.errors import OptionError
 from spanrl.terminal import visible, visible_lines
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Costs = Annotated[
+    bool,
+    typer.Option(
+        "--costs", help="Show rewards as costs, lower is better; a saved model with costs is shown so anyway."
+    ),
+]
 _GAP = 3  # between two columns
 MODEL_HELP = "An environment, such as two-state or 'three-state[delta=0.01]', or the path of a saved .npz model."
 

@@ -16,9 +16,9 @@ the outcomes that lead to s'. Agents see only what is drawn; environments never 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from spanrl.errors import ModelError
 from spanrl.models import checks
 from spanrl.models.checks import ROUNDING, Array, immutable
+from spanrl.models.costs import flip, flip_ends, reward_range
 from spanrl.models.mdp import MDP
 from spanrl.names import Value
 from spanrl.options import one_of
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from spanrl.kernels.sampling import Sampler
 
 FIXED, BERNOULLI = 0, 1
+_BERNOULLI_RANGE = (
+    "{}: Bernoulli rewards are r_min or r_max, which must be declared; the range was found from the data. "
+    "Give r_min= and r_max= when you make the model."
+)
 _ARRAYS = ("out_ptr", "out_prob", "out_succ", "out_reward", "out_law")
 
 
@@ -86,19 +91,21 @@ class Env:
         cls,
         outcomes: Mapping[tuple[int, int], Sequence[Outcome | tuple[float, int, float]]],
         *,
-        r_min: float = 0.0,
-        r_max: float = 1.0,
+        r_min: float | None = None,
+        r_max: float | None = None,
+        costs: bool = False,
         start: ArrayLike = 0,
         n_actions: int | None = None,
-        state_names: Sequence[str] | None = None,
-        action_names: Sequence[str] | None = None,
+        state_names: Sequence[Any] | Array | None = None,
+        action_names: Sequence[Any] | None = None,
         info: EnvInfo | None = None,
     ) -> Env:
         """Build from the outcomes of every pair: ``{(state, action): [Outcome(prob, succ, reward, law), …]}``.
 
         Outcomes of a pair may share the successor and differ in the reward; equal ones are added up, those of
         probability zero dropped. Probabilities must sum to one within 1e-8. The mean reward is Σ prob · reward.
-        The other arguments are those of :meth:`MDP.from_pairs`.
+        With ``costs`` the numbers are costs, and the env pays rewards = −costs. The other arguments are those of :meth:`MDP.from_pairs`;
+        the range is that of all outcomes where it is left out.
         """
         if not isinstance(outcomes, Mapping):
             raise ModelError(
@@ -109,7 +116,11 @@ class Env:
         ptr = np.concatenate(([0], np.cumsum([len(outcomes[pair]) for pair in pairs]))).astype(np.int64)
         prob, reward = (checks.numeric("Env", n, [getattr(o, n) for o in table], (None,)) for n in ("prob", "reward"))
         succ, law = np.array([o.succ for o in table]), np.array([o.law for o in table])
-        _check_outcomes(pairs, ptr, reward, law, *checks.reward_range("Env", r_min, r_max))
+        low, high, is_found = reward_range("Env", costs, r_min, r_max, reward, reward)
+        reward = flip(costs, reward)
+        _check_outcomes(pairs, ptr, reward, law, (low, high), costs)
+        if is_found and (law == BERNOULLI).any():
+            raise ModelError(_BERNOULLI_RANGE.format("Env"))
         mdp = MDP.from_pairs(
             [s for s, _ in pairs],
             [a for _, a in pairs],
@@ -117,13 +128,15 @@ class Env:
             succ,
             prob,
             _mean_rewards(ptr, prob, reward),
-            r_min=r_min,
-            r_max=r_max,
+            r_min=low,
+            r_max=high,
             start=start,
             n_actions=n_actions,
             state_names=state_names,
             action_names=action_names,
         )
+        if costs or is_found:
+            mdp = replace(mdp, costs=bool(costs), range_is_found=is_found)
         ptr, prob, succ, reward, law = _canonical(ptr, prob, succ, reward, law)
         return cls(
             mdp,
@@ -146,6 +159,8 @@ class Env:
         if not isinstance(mdp, MDP):
             raise ModelError(f"Env.from_mdp: takes an MDP; got {type(mdp).__name__}. Use make() for a name.")
         one_of("Env.from_mdp", "rewards", rewards, ("mean", "bernoulli"))
+        if rewards == "bernoulli" and mdp.range_is_found:
+            raise ModelError(_BERNOULLI_RANGE.format("Env.from_mdp"))
         reward = np.repeat(mdp.reward, np.diff(mdp.succ_ptr))
         random = (rewards == "bernoulli") & (reward > mdp.r_min) & (reward < mdp.r_max)
         law = np.where(random, BERNOULLI, FIXED)
@@ -219,7 +234,7 @@ class Env:
 
 
 def _check_outcomes(
-    pairs: list[tuple[int, int]], ptr: Array, reward: Array, law: Array, low: float, high: float
+    pairs: list[tuple[int, int]], ptr: Array, reward: Array, law: Array, ends: tuple[float, float], costs: bool
 ) -> None:
     """Check what the MDP cannot see: every pair has outcomes, each reward is in range, each law is known."""
 
@@ -243,7 +258,10 @@ def _check_outcomes(
         law,
         "Choose one of the two laws.",
     )
-    checks.rewards("Env", "the outcomes", reward, low, high, lambda j: f"reward of {where(j)}")
+    what = "cost" if costs else "reward"
+    checks.rewards(
+        "Env", "the outcomes", flip(costs, reward), *flip_ends(costs, *ends), lambda j: f"{what} of {where(j)}"
+    )
 
 
 def _canonical(ptr: Array, prob: Array, succ: Array, reward: Array, law: Array) -> tuple[Array, ...]:

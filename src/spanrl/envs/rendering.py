@@ -78,5 +78,4 @@ def _last(mdp: MDP, action: int | None, reward: float | None) -> str:
     """Name the last action and its reward."""
     if action is None or reward is None:
         return "last action: none"
-    name = mdp.action_names[action] if mdp.action_names else str(action)
-    return f"last action: {visible(name)}, reward {reward:g}"
+    return f"last action: {visible(mdp.action_label(action))}, reward {reward:g}"

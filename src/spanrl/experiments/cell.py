@@ -152,7 +152,7 @@ class Computation:
         """Go on to the horizon; return the three files."""
         self._session.run(self._optimum.gain, lambda t: look(t, self.checkpoint))
         run = self._session.result(interrupted=False)
-        run.meta["notes"] = notes(self._session.learner, self._optimum)
+        run.meta["notes"] = notes(self._session.learner, self._optimum, self._session.mdp)
         run.meta["resumed_at"] = self.resumed_at
         if self.job.sha256:
             run.meta[MODEL] = self.job.sha256

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl import names, tables
+from spanrl.display import SHOWN_IN_HTML, Table, as_html, as_text, left_out
 from spanrl.errors import OptionError, RunFileError
 from spanrl.experiments import statistics
 from spanrl.experiments.reading import VALUES, Curve, Group, StoredCell, read_cells, read_curve
@@ -203,28 +204,23 @@ class Results:
         """Return the table of :meth:`curves` as a pandas DataFrame."""
         return tables.to_pandas(self.curves())
 
-    def __str__(self) -> str:
-        """Summarise in a table of final regrets."""
-        from rich.cells import cell_len
-
-        head = ("env", "agent", "runs", "t", "regret", "95 % interval")
-        rows = [head]
+    def _table(self) -> Table:
+        """Return the regrets at the horizon."""
+        rows = []
         for row in self.final().iter_rows(named=True):
             interval = "–" if np.isnan(row["low"]) else f"{row['low']:.4g} … {row['high']:.4g}"
-            rows.append(
-                (
-                    visible(row["env"]),
-                    visible(row["label"]),
-                    f"{row['n']}",
-                    f"{row['t']:,}",
-                    f"{row['mean']:.4g}",
-                    interval,
-                )
-            )
-        widths = [max(cell_len(row[i]) for row in rows) for i in range(len(head))]
-        padded = ([text + " " * (w - cell_len(text)) for text, w in zip(row, widths, strict=True)] for row in rows)
-        lines = ["  ".join(texts).rstrip() for texts in padded]
-        return "\n".join([self._summary(), *(lines if len(rows) > 1 else [])])
+            rows.append((row["env"], row["label"], f"{row['n']}", f"{row['t']:,}", f"{row['mean']:.4g}", interval))
+        return Table(("env", "agent", "runs", "t", "regret", "95 % interval"), rows)
+
+    def __str__(self) -> str:
+        """Summarise in a table of final regrets."""
+        table = self._table()
+        return "\n".join([self._summary(), *([as_text(table)] if table.rows else [])])
+
+    def _repr_html_(self) -> str:
+        table, most = self._table(), 3 * SHOWN_IN_HTML
+        shown = table._replace(rows=table.rows[:most], more=left_out(len(table.rows), most, "groups"))
+        return as_html(self._summary(), shown if table.rows else None)
 
     def __repr__(self) -> str:
         """Return a one-line summary."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from math import isfinite
 from numbers import Real
 from time import perf_counter
@@ -28,6 +29,7 @@ from spanrl.learning.optimum import find_optimum
 from spanrl.learning.run import Run
 from spanrl.learning.session import Session
 from spanrl.learning.worlds import as_world
+from spanrl.models.costs import flip
 from spanrl.options import whole_number
 from spanrl.seeding import check_seed
 from spanrl.terminal import error_console, visible
@@ -55,10 +57,13 @@ def learn(
         horizon: number of steps.
         seed: a whole number ≥ 0.
         points: measurement times per decade of t; the horizon is one, too.
-        gain: g*, where it cannot be computed (a Gymnasium environment without a table); regrets are NaN without it. For an environment that
-            cuts its episodes, give the best average reward under its limit, if you know it.
+        gain: g* (a cost, in a model with costs), where it cannot be computed (a Gymnasium environment without a table); regrets are NaN
+            without it. For an environment that cuts its episodes, give the best average reward under its limit, if you know it.
         audit: also record, per episode, whether the true model lies in the confidence set, and the gain bracket.
         progress: show a bar on standard error.
+
+    Agents see rewards, −costs in a model with costs, and are told their range: declare it (r_min, r_max) when you make a model. One that
+    was found from the data is used with a note, since it tells an agent more than it should know.
 
     Ctrl-C ends the run within half a second; what was done so far is returned with ``run.interrupted`` true.
 
@@ -91,15 +96,15 @@ def learn(
             optimum = find_optimum(session.mdp)
             best = None if optimum is None else optimum.gain
         else:
-            best = float(gain)
+            best = flip("costs" in meta, float(gain))
         with _bar(steps, f"{meta['agent']} on {meta['env']}", progress) as tick:
             session.run(best, tick)
-        said = notes(session.learner, optimum)
+        said = notes(session.learner, optimum, session.mdp)
     except (KeyboardInterrupt, SystemError, RuntimeError) as error:
         if not _is_interrupt(error):
             raise
         interrupted = True
-    run = session.result(interrupted)
+    run = replace(session.result(interrupted), _learned=session.learned())
     run.meta["notes"] = said
     if world.is_cut:
         run.meta["step_limit"] = world.step_limit

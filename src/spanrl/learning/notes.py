@@ -13,6 +13,8 @@ from spanrl.confidence.bounds import BOUNDS, make_bounds
 from spanrl.confidence.estimate import Estimate
 from spanrl.confidence.vacuity import Vacuity, vacuity
 from spanrl.learning.optimum import Optimum
+from spanrl.models.costs import flip, flip_ends
+from spanrl.models.mdp import MDP
 from spanrl.planning.solve import solve
 
 _MOST = 0.5
@@ -23,12 +25,24 @@ _PATIENCE = 2000  # … with so many sweeps
 _ROUNDING = 1e-6  # of the span: h* is as accurate as that
 
 
-def notes(learner: Any, optimum: Optimum | None) -> list[str]:
-    """Return what is to be said of a learner at its horizon; ``optimum`` is that of the true model, where it is known."""
-    if not isinstance(learner, Learner) or learner.episode is None:
-        return []
-    found = note_on_sets(learner), note_on_optimism(learner, optimum), note_on_span(learner, optimum)
+def notes(learner: Any, optimum: Optimum | None, mdp: MDP | None = None) -> list[str]:
+    """Return what is to be said of a learner at its horizon; optimum and model are the true ones, where they are known."""
+    found = [note_on_range(mdp)]
+    if isinstance(learner, Learner) and learner.episode is not None:
+        costs = mdp is not None and mdp.costs
+        found += [note_on_sets(learner), note_on_optimism(learner, optimum, costs), note_on_span(learner, optimum)]
     return [note for note in found if note]
+
+
+def note_on_range(mdp: MDP | None) -> str | None:
+    """Say where the range of the rewards, which an agent is told, was found from the model."""
+    if mdp is None or not mdp.range_is_found:
+        return None
+    what, (low, high) = "costs" if mdp.costs else "rewards", flip_ends(mdp.costs, mdp.r_min, mdp.r_max)
+    return (
+        f"the range of the {what} was not declared, and the agent was told that of the model, [{low:.6g}, {high:.6g}]. "
+        "Give r_min= and r_max= when you make the model."
+    )
 
 
 def note_on_sets(learner: Learner) -> str | None:
@@ -47,7 +61,7 @@ def note_on_sets(learner: Learner) -> str | None:
     return f"{_fact(found)}, and plans rest on optimism alone; {remedy}"
 
 
-def note_on_optimism(learner: Learner, optimum: Optimum | None) -> str | None:
+def note_on_optimism(learner: Learner, optimum: Optimum | None, costs: bool = False) -> str | None:
     """Say where the last plan still promises a gain nearer to r_max than to g*, and whose plan from the same counts does not."""
     rules, info, plan = learner.rules, learner.info, learner.plan
     if optimum is None or plan is None or not rules.estimate.is_set or learner.t < _SOON * info.n_pairs:
@@ -55,9 +69,11 @@ def note_on_optimism(learner: Learner, optimum: Optimum | None) -> str | None:
     middle = (optimum.gain + info.r_max) / 2
     if not plan.gain_bounds[0] > middle:
         return None
+    promised, best, top = (flip(costs, value) for value in (plan.gain_bounds[0], optimum.gain, info.r_max))
+    what, name = ("a cost", "the least cost") if costs else ("a gain", "r_max")
     fact = (
-        f"the last plan still promises a gain of {plan.gain_bounds[0]:.4g}, nearer to r_max = {info.r_max:.4g} than to "
-        f"g* = {optimum.gain:.4g}: exploration has not ended"
+        f"the last plan still promises {what} of {promised:.4g}, nearer to {name} = {top:.4g} than to "
+        f"g* = {best:.4g}: exploration has not ended"
     )
     if info.n_pairs > _MOST_PAIRS or learner.t < _MANY_STEPS:
         return f"{fact}. Bounds 'kt' and 'kl' of UCRL and SCAL are the narrowest."

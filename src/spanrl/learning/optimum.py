@@ -1,4 +1,4 @@
-"""What the measuring side knows of the true model: g*, h* and sp(h*). Agents see none of it."""
+"""What the measuring side knows of the true model: g*, h* and sp(h*), in rewards. Agents see none of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.models.costs import flip
 from spanrl.models.mdp import MDP
 from spanrl.planning.analyse import analyse
 
@@ -30,5 +31,6 @@ def find_optimum(mdp: MDP | None) -> Optimum | None:
     best = _OPTIMA.get(mdp)  # one step: an equal model that another thread drops takes its entry along
     if best is None:
         found = analyse(mdp, diameter=False)
-        best = _OPTIMA[mdp] = Optimum(float(np.dot(mdp.start, found.gains)), found.bias, found.span)
+        gain, bias = flip(mdp.costs, float(np.dot(mdp.start, found.gains))), flip(mdp.costs, found.bias)
+        best = _OPTIMA[mdp] = Optimum(gain, bias, found.span)
     return best

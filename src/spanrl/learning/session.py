@@ -37,13 +37,16 @@ from spanrl.agents.registry import Agent, AnyLearner
 from spanrl.agents.stepwise import StepLearner, World, walk
 from spanrl.errors import OptionError, RunFileError
 from spanrl.kernels.interact import add_up, harvest, interact
+from spanrl.learning.learned import Learned, learned_model
 from spanrl.learning.recorder import Recorder
 from spanrl.learning.run import Run
 from spanrl.learning.snapshot import State
 from spanrl.learning.worlds import GymWorld, TableWorld
 from spanrl.models.box_checks import keys
-from spanrl.models.counts import Batch
+from spanrl.models.counts import Batch, Counts
+from spanrl.models.info import ProblemInfo
 from spanrl.models.mdp import MDP
+from spanrl.models.policy import Policy
 from spanrl.models.states import StateReader
 from spanrl.seeding import get_state, is_compilable, set_state, streams
 
@@ -80,6 +83,8 @@ class Session:
             "audit": audit, "r_min": self.info.r_min, "r_max": self.info.r_max,
             "n_states": int(self.info.n_states), "n_actions": int(self.info.n_actions),
         }  # fmt: skip
+        if world.mdp is not None and world.mdp.costs:
+            self.meta["costs"] = True  # numbers stay rewards; whoever shows them turns them round
         self._recorder = Recorder(horizon, points, None, world.mdp, audit)
         self._simulating = 0.0
         self._t, self._state = 0, -1  # before the first step there is no state
@@ -121,6 +126,26 @@ class Session:
         seconds = {"planning": planning, "simulating": simulating}
         notes = self.learner.notes if isinstance(self.learner, Learner) else {}
         return self._recorder.run(self.meta | {"gain": self._recorder.gain} | notes, seconds, interrupted)
+
+    def learned(self) -> Learned:
+        """Return the policy and the model of the learner, as arrays of their own."""
+        learner, mdp = self.learner, self._world.mdp
+        policy = _policy_of(learner, self.info)
+        if isinstance(policy, Policy) and mdp is not None:
+            policy = Policy.trusted(policy.probs, mdp.state_names, mdp.action_names)
+        counts = getattr(learner, "counts", None)
+        if not isinstance(counts, Counts):
+            return Learned(policy, f"{self.meta['agent']} has no table of counts. Use an agent that plans")
+        return Learned(policy, learned_model(self.info, counts, self._since(learner), mdp))
+
+    def _since(self, learner: Any) -> Batch:
+        """Return what was seen in the episode under way, and is in no counts yet."""
+        if not self._tally.any():
+            return Batch.from_dict(learner.since if isinstance(learner, Learner) else {})
+        assert isinstance(self._world, TableWorld)
+        sampler, outcome = self._world.env.sampler, np.flatnonzero(self._tally)
+        pair = np.searchsorted(sampler.out_ptr, outcome, side="right") - 1
+        return Batch(pair, sampler.reward[outcome], sampler.succ[outcome], self._tally[outcome])
 
     def spent(self) -> tuple[int, float, float]:
         """Return the steps done, the seconds spent planning and those spent simulating."""
@@ -323,6 +348,17 @@ class Session:
                 self._t, self._state, self._sums = t, state, (paid, expected)
                 self._simulating = perf_counter() - begun - getattr(learner, "seconds", 0.0)
                 tick(t)
+
+
+def _policy_of(learner: Any, info: ProblemInfo) -> Policy | str:
+    """Return the policy of a learner, or say that it has none; one that is none of ours may have anything there."""
+    try:
+        policy = getattr(learner, "policy", None)
+    except OptionError as error:
+        return str(error).partition(": ")[2].rstrip(".")
+    if isinstance(policy, Policy) and policy.probs.shape == (info.n_states, info.n_actions):
+        return policy
+    return "the learner of this agent has none. Give its class a property that returns a spanrl.Policy of the problem's shape"
 
 
 def _room(world: TableWorld) -> Batch:

@@ -13,6 +13,7 @@ from spanrl.errors import OptionError
 from spanrl.kernels.interact import interact
 from spanrl.kernels.sampling import Sampler, build_slots
 from spanrl.models.checks import SUM_TOL, immutable
+from spanrl.models.costs import flip
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.options import whole_number
@@ -24,17 +25,18 @@ BUDGET = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """What a policy did: ``reward`` in total and a step (``mean``), ``visits`` [S, A], and the last ``state``."""
+    """What a policy did: ``reward`` in total (−cost, in a model with costs), ``visits`` [S, A], and the last ``state``."""
 
     horizon: int
     reward: float
     visits: NDArray[np.int64]
     state: int
+    costs: bool = False
 
     @property
     def mean(self) -> float:
-        """The average reward a step."""
-        return self.reward / self.horizon
+        """The average reward per step; the average cost, in a model with costs."""
+        return flip(self.costs, self.reward / self.horizon)
 
 
 def simulate(mdp: MDP | Env, policy: Policy, *, horizon: int, seed: int) -> Simulation:
@@ -75,7 +77,7 @@ def simulate(mdp: MDP | Env, policy: Policy, *, horizon: int, seed: int) -> Simu
         done += more
     visits = np.zeros((S, env.mdp.n_actions), dtype=np.int64)
     np.add.at(visits, (env.mdp.pair_state[pair_of], env.mdp.action[pair_of]), tally)
-    return Simulation(steps, float(np.sum(tally * sampler.reward)), visits, int(state))
+    return Simulation(steps, float(np.sum(tally * sampler.reward)), visits, int(state), env.mdp.costs)
 
 
 def _weights(mdp: MDP, policy: Any) -> NDArray[np.float64]:

@@ -24,9 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from spanrl.errors import ModelError
 from spanrl.models import box_checks, checks, files
+from spanrl.models.balls import ball
 from spanrl.models.checks import Array
-from spanrl.models.mdp import MDP, available_pairs
+from spanrl.models.costs import flip_ends, reward_range
+from spanrl.models.mdp import MDP
+from spanrl.models.membership import is_member
 from spanrl.models.pairs import PairTable
+from spanrl.models.rows import available_pairs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +45,7 @@ class BoundedMDP(PairTable):
         radius: of the ball of each pair [n_pairs].
         r_low, r_high: the ends of the interval of each reward [n_pairs].
         is_kl: whether balls are KL balls.
+        costs: whether the model was given costs: rewards are −costs then, and results are costs.
 
     >>> low, high = [[[0.0, 0.2]]] * 2, [[[0.9, 1.0]]] * 2
     >>> bounded = BoundedMDP.from_dense(low, high, r_low=[[0.0], [0.5]], r_high=[[0.1], [0.6]])
@@ -78,6 +83,7 @@ class BoundedMDP(PairTable):
     r_max: float
     n_actions: int
     is_kl: bool = False
+    costs: bool = False
 
     @classmethod
     def from_pairs(
@@ -92,8 +98,9 @@ class BoundedMDP(PairTable):
         r_low: ArrayLike,
         r_high: ArrayLike,
         *,
-        r_min: float = 0.0,
-        r_max: float = 1.0,
+        r_min: float | None = None,
+        r_max: float | None = None,
+        costs: bool = False,
         n_actions: int | None = None,
     ) -> BoundedMDP:
         """Build a sparse box model from pairs sorted by (state, action).
@@ -104,7 +111,8 @@ class BoundedMDP(PairTable):
             p_low, p_high: ends of the interval of each listed successor, in [0, 1].
             rest_high: [n_pairs], upper end for every state that is not listed (0: only the listed ones are possible).
             r_low, r_high: [n_pairs], ends of the reward intervals, in [r_min, r_max].
-            r_min, r_max: range of the rewards.
+            r_min, r_max: range of the rewards (default: as in :meth:`spanrl.MDP.from_pairs`).
+            costs: r_low, r_high and the range are costs; rewards are their negatives.
             n_actions: the number of actions (default: the largest action + 1).
         """
         who = "BoundedMDP"
@@ -131,8 +139,10 @@ class BoundedMDP(PairTable):
         low, high, rest = box_checks.with_mass(who, ptr, low, high, rest, S, where)
         lows, highs = (checks.numeric(who, n, r, (n_pairs,)) for n, r in (("r_low", r_low), ("r_high", r_high)))
         A = checks.action_count(who, actions, S, n_actions, None)
-        r_min, r_max = checks.reward_range(who, r_min, r_max)
-        return cls(pair_ptr, actions, ptr, succs, low, high, rest, np.empty(0), lows, highs, r_min, r_max, A)
+        r_min, r_max, _ = reward_range(who, costs, r_min, r_max, lows, highs)
+        lows, highs = flip_ends(costs, lows, highs)
+        table = (pair_ptr, actions, ptr, succs, low, high, rest, np.empty(0))
+        return cls(*table, lows, highs, r_min, r_max, A, costs=bool(costs))
 
     @classmethod
     def from_dense(
@@ -143,10 +153,11 @@ class BoundedMDP(PairTable):
         r_high: ArrayLike,
         *,
         available: ArrayLike | None = None,
-        r_min: float = 0.0,
-        r_max: float = 1.0,
+        r_min: float | None = None,
+        r_max: float | None = None,
+        costs: bool = False,
     ) -> BoundedMDP:
-        """Build a box model from arrays p_low, p_high [S, A, S] and r_low, r_high [S, A]; ``available`` [S, A] as in ``MDP``."""
+        """Build a box model from arrays p_low, p_high [S, A, S] and r_low, r_high [S, A]; the rest as in ``MDP.from_dense``."""
         who = "BoundedMDP"
         low = checks.numeric(who, "p_low", p_low, (None, None, None))
         S, A = low.shape[:2]
@@ -172,6 +183,7 @@ class BoundedMDP(PairTable):
             r_highs[states, actions],
             r_min=r_min,
             r_max=r_max,
+            costs=costs,
             n_actions=A,
         )
 
@@ -184,8 +196,9 @@ class BoundedMDP(PairTable):
         r_high: ArrayLike,
         *,
         available: ArrayLike | None = None,
-        r_min: float = 0.0,
-        r_max: float = 1.0,
+        r_min: float | None = None,
+        r_max: float | None = None,
+        costs: bool = False,
     ) -> BoundedMDP:
         """Build a model with ‖p − P‖₁ ≤ radius per pair.
 
@@ -194,9 +207,10 @@ class BoundedMDP(PairTable):
             radius: one number, or [S, A] (with an ``MDP`` also [n_pairs]); ≥ 0.
             r_low, r_high: one number, or [S, A] (with an ``MDP`` also [n_pairs]).
             available: [S, A], which actions exist.
-            r_min, r_max: range of the rewards.
+            r_min, r_max: range of the rewards (default: as in :meth:`spanrl.MDP.from_pairs`).
+            costs: r_low, r_high and the range are costs; rewards are their negatives.
         """
-        return cls._ball(P, radius, r_low, r_high, available, r_min, r_max, is_kl=False)
+        return cls._ball(P, radius, r_low, r_high, available, r_min, r_max, costs=costs, is_kl=False)
 
     @classmethod
     def kl_ball(
@@ -207,8 +221,9 @@ class BoundedMDP(PairTable):
         r_high: ArrayLike,
         *,
         available: ArrayLike | None = None,
-        r_min: float = 0.0,
-        r_max: float = 1.0,
+        r_min: float | None = None,
+        r_max: float | None = None,
+        costs: bool = False,
     ) -> BoundedMDP:
         """Build a model with KL(P, p) = Σ P(s') ln(P(s')/p(s')) ≤ radius per pair: what P excludes costs p only the mass it takes.
 
@@ -217,7 +232,8 @@ class BoundedMDP(PairTable):
             radius: one number, or [S, A] (with an ``MDP`` also [n_pairs]); ≥ 0, ∞ allows everything.
             r_low, r_high: one number, or [S, A] (with an ``MDP`` also [n_pairs]).
             available: [S, A], which actions exist.
-            r_min, r_max: range of the rewards.
+            r_min, r_max: range of the rewards (default: as in :meth:`spanrl.MDP.from_pairs`).
+            costs: r_low, r_high and the range are costs; rewards are their negatives.
 
         Raises:
             ModelError: a centre is no distribution, a radius is negative, or an interval of rewards is empty or outside the range.
@@ -227,41 +243,20 @@ class BoundedMDP(PairTable):
         >>> round(float(spanrl.bellman(ball, [0.0, 1.0])[0]), 6)  # max q₁ with −½ ln(4 q₁(1 − q₁)) ≤ 0.1
         0.712879
         """
-        return cls._ball(P, radius, r_low, r_high, available, r_min, r_max, is_kl=True)
+        return cls._ball(P, radius, r_low, r_high, available, r_min, r_max, costs=costs, is_kl=True)
 
     @classmethod
     def _ball(
         cls, P: ArrayLike | MDP, radius: ArrayLike, r_low: ArrayLike, r_high: ArrayLike, available: ArrayLike | None,
-        r_min: float, r_max: float, *, is_kl: bool,
+        r_min: float | None, r_max: float | None, *, costs: bool, is_kl: bool,
     ) -> BoundedMDP:  # fmt: skip
         """Build a model with balls around P."""
-        who = "BoundedMDP"
-        if isinstance(P, MDP):
-            centre = P
-            if available is not None:
-                raise ModelError(f"{who}: available must be left out where P is an MDP, which has its own pairs.")
-        else:
-            dense = checks.numeric(who, "P", P, (None, None, None))
-            centre = MDP.from_dense(dense, np.zeros(dense.shape[:2]), available=available)
-        r_min, r_max = checks.reward_range(who, r_min, r_max)
-        states, actions = centre.pair_state, centre.action
-
-        def per_pair(name: str, value: ArrayLike) -> NDArray[np.float64]:
-            try:
-                array = np.asarray(value, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise ModelError(f"{who}: {name} must be a number or an array of numbers ({error}).") from None
-            if array.ndim == 0:
-                return np.full(states.size, float(array))
-            if array.ndim == 1 and isinstance(P, MDP):
-                return checks.numeric(who, name, array, (states.size,))
-            return checks.numeric(who, name, array, (centre.n_states, centre.n_actions))[states, actions]
-
-        radii, lows, highs = (
-            per_pair(name, value) for name, value in (("radius", radius), ("r_low", r_low), ("r_high", r_high))
-        )
-        table = (centre.pair_ptr, actions, centre.succ_ptr, centre.succ, centre.prob, centre.prob)
-        return cls(*table, np.empty(0), radii, lows, highs, r_min, r_max, centre.n_actions, is_kl)
+        costs = bool(costs or (isinstance(P, MDP) and P.costs))
+        centre, radii, lows, highs = ball("BoundedMDP", P, radius, r_low, r_high, available)
+        low, high, _ = reward_range("BoundedMDP", costs, r_min, r_max, lows, highs)
+        table = (centre.pair_ptr, centre.action, centre.succ_ptr, centre.succ, centre.prob, centre.prob)
+        ends = flip_ends(costs, lows, highs)
+        return cls(*table, np.empty(0), radii, *ends, low, high, centre.n_actions, is_kl, costs)
 
     def check(self) -> None:
         """Check the ends of all intervals, and the radii and centres of balls."""
@@ -273,7 +268,8 @@ class BoundedMDP(PairTable):
         if not all(sizes) or (self.radius if is_ball else self.rest_high).size != self.n_pairs:
             raise ModelError(f"{who}: the arrays do not fit together. Use from_pairs, from_dense, l1_ball or kl_ball.")
         checks.reward_range(who, self.r_min, self.r_max)
-        box_checks.reward_intervals(who, self.r_low, self.r_high, self.r_min, self.r_max, self.n_pairs, self.where)
+        ends, limits = flip_ends(self.costs, self.r_low, self.r_high), flip_ends(self.costs, self.r_min, self.r_max)
+        box_checks.reward_intervals(who, *ends, *limits, self.n_pairs, self.where)
         wrong = ~((np.isfinite(self.radius) | self.is_kl) & (self.radius >= 0))
         rule, everything = ("a number ≥ 0", "∞") if self.is_kl else ("a finite number ≥ 0", "2 already")
         where, remedy = (lambda i: f"radius{self.where(i)}"), f"A radius of {everything} allows everything."
@@ -297,29 +293,7 @@ class BoundedMDP(PairTable):
         """Tell whether ``mdp`` has the same pairs and lies in the set, up to rounding (``tol``)."""
         if not isinstance(mdp, MDP):
             raise ModelError(f"BoundedMDP.contains: takes an MDP; got {type(mdp).__name__}.")
-        if not (np.array_equal(self.pair_ptr, mdp.pair_ptr) and np.array_equal(self.action, mdp.action)):
-            return False
-        if ((mdp.reward < self.r_low - tol) | (mdp.reward > self.r_high + tol)).any():
-            return False
-        mine, theirs = (
-            box_checks.keys(self.succ_ptr, self.succ, self.n_states),
-            box_checks.keys(mdp.succ_ptr, mdp.succ, self.n_states),
-        )
-        listed = np.isin(theirs, mine, assume_unique=True)
-        prob = np.zeros(mine.size)  # of the listed successors
-        prob[np.searchsorted(mine, theirs[listed])] = mdp.prob[listed]
-        theirs_pair = theirs // self.n_states
-        if self.is_ball:
-            mine_pair = mine // self.n_states
-            distance = np.bincount(mine_pair, np.abs(prob - self.p_low), self.n_pairs)
-            distance += np.bincount(theirs_pair[~listed], mdp.prob[~listed], self.n_pairs)
-            return bool((distance <= self.radius + tol).all())
-        if self.is_kl:
-            with np.errstate(divide="ignore"):
-                terms = self.p_low * np.log(self.p_low / prob)
-            return bool((np.bincount(mine // self.n_states, terms, self.n_pairs) <= self.radius + tol).all())
-        inside = ((prob >= self.p_low - tol) & (prob <= self.p_high + tol)).all()
-        return bool(inside and (mdp.prob[~listed] <= self.rest_high[theirs_pair[~listed]] + tol).all())
+        return is_member(self, mdp, tol)
 
     def augment(self) -> BoundedMDP:
         """Return the model whose reward intervals reach down to r_min: B_r ← [r_min, max B_r] (paper, Def. 3).
@@ -368,9 +342,7 @@ class BoundedMDP(PairTable):
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model to ``path`` (.npz, versioned, no pickle) in one step; a file that is there stays unless ``overwrite`` is true."""
-        arrays = {name: getattr(self, name) for name in self.ARRAYS}
-        if self.is_kl:
-            arrays["is_kl"] = np.array(1)
+        arrays = {name: getattr(self, name) for name in self.ARRAYS} | files.flags(is_kl=self.is_kl, costs=self.costs)
         files.write(
             Path(path),
             "bounded",
@@ -381,8 +353,8 @@ class BoundedMDP(PairTable):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BoundedMDP:
         """Read a model that :meth:`save` wrote; everything is validated again."""
-        data = files.read(Path(path), "bounded", cls.LENGTHS, ("is_kl",))
-        return files.rebuild(Path(path), lambda: cls._from_file(data))
+        data = files.read(Path(path), "bounded", cls.LENGTHS, ("is_kl", "costs"))
+        return files.rebuild(Path(path), lambda: replace(cls._from_file(data), costs=files.flag(data, "costs")))
 
     @classmethod
     def _from_file(cls, data: dict[str, Array]) -> BoundedMDP:
@@ -399,22 +371,10 @@ class BoundedMDP(PairTable):
                 np.zeros(state.size),
                 n_actions=n_actions,
             )
-            ball = cls.kl_ball if "is_kl" in data and files.whole(data["is_kl"]) else cls.l1_ball
-            return ball(centre, data["radius"], data["r_low"], data["r_high"], r_min=r_min, r_max=r_max)
-        return cls.from_pairs(
-            state,
-            data["action"],
-            data["succ_ptr"],
-            data["succ"],
-            data["p_low"],
-            data["p_high"],
-            data["rest_high"],
-            data["r_low"],
-            data["r_high"],
-            r_min=r_min,
-            r_max=r_max,
-            n_actions=n_actions,
-        )
+            around = cls.kl_ball if files.flag(data, "is_kl") else cls.l1_ball
+            return around(centre, data["radius"], data["r_low"], data["r_high"], r_min=r_min, r_max=r_max)
+        arrays = ("action", "succ_ptr", "succ", "p_low", "p_high", "rest_high", "r_low", "r_high")
+        return cls.from_pairs(state, *(data[name] for name in arrays), r_min=r_min, r_max=r_max, n_actions=n_actions)
 
     def __str__(self) -> str:
         """Summarise in three lines."""
@@ -422,7 +382,8 @@ class BoundedMDP(PairTable):
             (
                 f"BoundedMDP ({self._kind}): {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, "
                 f"{self.succ.size} listed transitions",
-                f"reward intervals: mean width {np.mean(self.r_high - self.r_low):.4g} in [{self.r_min:g}, {self.r_max:g}]",
+                f"{'cost' if self.costs else 'reward'} intervals: mean width {np.mean(self.r_high - self.r_low):.4g} "
+                "in [{:g}, {:g}]".format(*flip_ends(self.costs, self.r_min, self.r_max)),
                 f"{self._kind[:2]} radius: mean {self.radius.mean():.4g}"
                 if self.radius.size
                 else f"transition intervals: mean width {np.mean(self.p_high - self.p_low) if self.succ.size else 0.0:.4g}, "

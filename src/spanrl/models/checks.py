@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -92,7 +92,7 @@ def reject(who: str, bad: NDArray[np.bool_], where: Where, rule: str, values: Ar
     raise ModelError(f"{who}: {where(first)}{came} {rule} ({count} {'fails' if count == 1 else 'fail'}). {remedy}")
 
 
-def reward_range(who: str, r_min: float, r_max: float) -> tuple[float, float]:
+def reward_range(who: str, r_min: Any, r_max: Any) -> tuple[float, float]:
     """Check r_min < r_max, both finite."""
     try:
         low, high = float(r_min), float(r_max)
@@ -248,20 +248,6 @@ def start_distribution(who: str, start: ArrayLike, n_states: int) -> NDArray[np.
     return out
 
 
-def names(who: str, name: str, value: Sequence[str] | None, length: int) -> tuple[str, ...] | None:
-    """Check a list of names: the right number, all different."""
-    if value is None:
-        return None
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ModelError(f"{who}: {name} must be a list of names; got {value!r}. Put one name an entry.")
-    out = tuple(str(entry) for entry in value)
-    if len(out) != length or len(set(out)) != length:
-        raise ModelError(
-            f"{who}: {name} must be {length} different names; got {len(out)}, {len(set(out))} of them different."
-        )
-    return out
-
-
 def span_bound(who: str, value: float) -> float:
     """Check a bound on the span: a number ≥ 0, infinity allowed."""
     try:
@@ -283,7 +269,7 @@ def vector(who: str, name: str, value: ArrayLike, n_states: int) -> NDArray[np.f
 
 
 def action_count(
-    who: str, actions: Array, n_states: int, n_actions: int | None, action_names: Sequence[str] | None
+    who: str, actions: Array, n_states: int, n_actions: int | None, action_names: Sequence[Any] | None
 ) -> int:
     """Return the number of actions: as given, or by the names, or the largest action + 1.
 

@@ -107,27 +107,25 @@ def whole(value: Array) -> int:
     return int(value)
 
 
+def flags(**values: bool) -> dict[str, Array]:
+    """Return the arrays of the flags that are true; those that are not stand in no file."""
+    return {name: np.array(1) for name, value in values.items() if value}
+
+
+def flag(data: Mapping[str, Array], name: str) -> bool:
+    """Return a flag of a file: true or false, false where it is not there."""
+    value = whole(data[name]) if name in data else 0
+    if value not in (0, 1):
+        raise ModelError(f"{name} must be 0 or 1; got {value}.")
+    return bool(value)
+
+
 def rebuild(path: Path, build: Callable[[], Model]) -> Model:
     """Build a model from what a file held; what breaks a rule of the model is a damaged file."""
     try:
         return build()
-    except (ModelError, ValueError, TypeError, IndexError, OverflowError) as error:
+    except (ModelError, ValueError, TypeError, IndexError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"load: {path} is damaged: {error}") from None
-
-
-def pack_names(state_names: tuple[str, ...] | None, action_names: tuple[str, ...] | None) -> dict[str, Array]:
-    """Return the arrays that hold names, none where there are no names."""
-    return {
-        key: np.array(value, dtype=np.str_)
-        for key, value in (("state_names", state_names), ("action_names", action_names))
-        if value
-    }
-
-
-def unpack_names(data: dict[str, Array]) -> tuple[list[str] | None, list[str] | None]:
-    """Return state names and action names of a file, None where it has none."""
-    both = [[str(name) for name in data[key]] if key in data else None for key in ("state_names", "action_names")]
-    return both[0], both[1]
 
 
 @contextmanager

@@ -12,7 +12,9 @@ from spanrl.models import checks
 from spanrl.models.mdp import MDP
 
 
-def from_gymnasium(env: Any, r_min: float | None, r_max: float | None, start: ArrayLike | None) -> MDP:
+def from_gymnasium(
+    env: Any, r_min: float | None, r_max: float | None, start: ArrayLike | None, *, costs: bool = False
+) -> MDP:
     """Read the table of ``env``; see :meth:`MDP.from_gymnasium`."""
     inner = getattr(env, "unwrapped", env)
     table = getattr(inner, "P", None)
@@ -32,7 +34,7 @@ def from_gymnasium(env: Any, r_min: float | None, r_max: float | None, start: Ar
     if r_min is None and r_max is None:
         r_min, r_max = declared_range(getattr(inner, "reward_range", None)) or (None, None)
     try:
-        return _from_table(table, n_states, reset, r_min, r_max)
+        return _from_table(table, n_states, reset, r_min, r_max, costs)
     except (TypeError, KeyError, AttributeError) as error:
         raise ModelError(
             f"MDP.from_gymnasium: P must read P[s][a] = [(probability, next state, reward, terminated), …] with numbers ({error})."
@@ -48,7 +50,7 @@ def declared_range(declared: Any) -> tuple[float, float] | None:
     return (low, high) if np.isfinite(low) and np.isfinite(high) and low < high else None
 
 
-def _from_table(table: Any, n_states: int, reset: Any, r_min: float | None, r_max: float | None) -> MDP:
+def _from_table(table: Any, n_states: int, reset: Any, r_min: float | None, r_max: float | None, costs: bool) -> MDP:
     resets = [(int(s), float(reset[s])) for s in np.flatnonzero(reset)]
     state, action, ptr, succ, prob, reward, seen = [], [], [0], [], [], [], []
     for s in range(n_states):
@@ -76,4 +78,4 @@ def _from_table(table: Any, n_states: int, reset: Any, r_min: float | None, r_ma
     high = max(seen, default=1.0) if r_max is None else r_max
     if r_min is None and r_max is None and low == high:
         high = low + 1.0
-    return MDP.from_pairs(state, action, ptr, succ, prob, reward, r_min=low, r_max=high, start=reset)
+    return MDP.from_pairs(state, action, ptr, succ, prob, reward, r_min=low, r_max=high, costs=costs, start=reset)

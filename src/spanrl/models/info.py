@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from spanrl.errors import OptionError
 from spanrl.models import checks
-from spanrl.models.mdp import MDP, available_pairs
+from spanrl.models.mdp import MDP
+from spanrl.models.rows import available_pairs
 
 
 class _Horizon:

@@ -14,17 +14,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spanrl.display import as_html
 from spanrl.errors import ModelError
-from spanrl.models import checks, files
-from spanrl.models.checks import SUM_TOL, Array
+from spanrl.models import checks, files, label_files, labels
+from spanrl.models.checks import Array
+from spanrl.models.costs import flip, flip_ends, reward_range
+from spanrl.models.labels import StateNames, text_of
 from spanrl.models.pairs import PairTable
+from spanrl.models.rows import available_pairs, checked_sums, clean_rows
 from spanrl.terminal import visible
 
 
@@ -43,6 +47,9 @@ class MDP(PairTable):
         reward: r(s, a) [n_pairs].
         r_min, r_max: the range of the rewards.
         start: a distribution [S].
+        costs: whether the model was given costs: ``reward`` is −cost then, and results are costs, the lower the better.
+        range_is_found: whether the range is that of the data, which nobody declared.
+        state_names, action_names: None, or a read-only sequence of names; any hashable, most often text, numbers or tuples.
 
     >>> mdp = MDP.from_dense([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], [[0, 0.5], [0, 1]])
     >>> mdp.n_states, mdp.n_actions, mdp.n_pairs, mdp.max_support
@@ -70,17 +77,23 @@ class MDP(PairTable):
     r_max: float
     start: NDArray[np.float64]
     n_actions: int
-    state_names: tuple[str, ...] | None = None
-    action_names: tuple[str, ...] | None = None
+    state_names: StateNames | None = None
+    action_names: tuple[Any, ...] | None = None
+    costs: bool = False
+    range_is_found: bool = False
 
     def check(self) -> None:
-        """Check rewards and rows."""
+        """Check rewards, rows and names."""
         if self.prob.size != self.succ.size or self.reward.size != self.n_pairs or self.start.size != self.n_states:
             raise ModelError("MDP: the arrays do not fit together. Use from_pairs or from_dense.")
         checks.reward_range("MDP", self.r_min, self.r_max)
-        checks.rewards("MDP", "reward", self.reward, self.r_min, self.r_max, lambda i: f"r{self.where(i)}")
-        _checked_sums(self.succ_ptr, self.prob, lambda i: f"P{self.where(i)}")
+        ends, letter = flip_ends(self.costs, self.r_min, self.r_max), "cost" if self.costs else "r"
+        paid = flip(self.costs, self.reward)
+        checks.rewards("MDP", "reward", paid, *ends, lambda i: f"{letter}{self.where(i)}")
+        checked_sums(self.succ_ptr, self.prob, lambda i: f"P{self.where(i)}")
         checks.reject("MDP", ~(self.prob > 0), lambda j: f"prob[{j}]", "must be above 0", self.prob, "Leave out zeros.")
+        object.__setattr__(self, "state_names", labels.state_names("MDP", self.state_names, self.n_states))
+        object.__setattr__(self, "action_names", labels.action_names("MDP", self.action_names, self.n_actions))
 
     @classmethod
     def from_pairs(
@@ -92,12 +105,13 @@ class MDP(PairTable):
         prob: ArrayLike,
         reward: ArrayLike,
         *,
-        r_min: float = 0.0,
-        r_max: float = 1.0,
+        r_min: float | None = None,
+        r_max: float | None = None,
+        costs: bool = False,
         start: ArrayLike = 0,
         n_actions: int | None = None,
-        state_names: Sequence[str] | None = None,
-        action_names: Sequence[str] | None = None,
+        state_names: Sequence[Any] | Array | None = None,
+        action_names: Sequence[Any] | None = None,
     ) -> MDP:
         """Build from pairs sorted by (state, action) and their successors in compressed rows.
 
@@ -106,14 +120,16 @@ class MDP(PairTable):
             succ_ptr: [n_pairs+1], successors of pair i are ``succ[succ_ptr[i]:succ_ptr[i+1]]``.
             succ, prob: next states and probabilities; repeated successors are added up, zeros dropped.
             reward: [n_pairs], mean rewards in [r_min, r_max].
-            r_min, r_max: range of the rewards.
+            r_min, r_max: range of the rewards (of the costs, where these are given); default: [0, 1] where that holds all of them,
+                otherwise from the smallest to the largest. Learners are told the range: declare it for them.
+            costs: ``reward`` holds costs. The model keeps rewards = −costs, and solvers return costs.
             start: a state, or a distribution [S].
             n_actions: the number of actions (default: the number of action names, or the largest action + 1). Policies are tables
                 [S, A]: a large one must not be nearly empty.
-            state_names, action_names: optional, all different.
+            state_names, action_names: optional, all different: text, whole numbers, tuples of these, or any other hashable; for
+                states also an array of whole numbers [S] or [S, k]. Files keep text, whole numbers and tuples; others become text.
         """
         who = "MDP"
-        r_min, r_max = checks.reward_range(who, r_min, r_max)
         states, actions = checks.integers(who, "state", state), checks.integers(who, "action", action)
         pair_ptr = checks.pair_table(who, states, actions)
         n_states, n_pairs = pair_ptr.size - 1, states.size
@@ -125,7 +141,8 @@ class MDP(PairTable):
         checks.successor_table(who, ptr, succs, n_pairs, n_states, where)
         probs = checks.numeric(who, "prob", prob, (succs.size,))
         rewards = checks.numeric(who, "reward", reward, (n_pairs,))
-        ptr, succs, probs = _clean_rows(who, ptr, succs, probs, where)
+        low, high, is_found = reward_range(who, costs, r_min, r_max, rewards, rewards)
+        ptr, succs, probs = clean_rows(who, ptr, succs, probs, where)
         n_actions = checks.action_count(who, actions, n_states, n_actions, action_names)
         return cls(
             pair_ptr,
@@ -133,13 +150,15 @@ class MDP(PairTable):
             ptr,
             succs,
             probs,
-            rewards,
-            r_min,
-            r_max,
+            flip(costs, rewards),
+            low,
+            high,
             checks.start_distribution(who, start, n_states),
             n_actions,
-            checks.names(who, "state_names", state_names, n_states),
-            checks.names(who, "action_names", action_names, n_actions),
+            labels.state_names(who, state_names, n_states),
+            labels.action_names(who, action_names, n_actions),
+            bool(costs),
+            is_found,
         )
 
     @classmethod
@@ -149,11 +168,12 @@ class MDP(PairTable):
         r: ArrayLike,
         *,
         available: ArrayLike | None = None,
-        r_min: float = 0.0,
-        r_max: float = 1.0,
+        r_min: float | None = None,
+        r_max: float | None = None,
+        costs: bool = False,
         start: ArrayLike = 0,
-        state_names: Sequence[str] | None = None,
-        action_names: Sequence[str] | None = None,
+        state_names: Sequence[Any] | Array | None = None,
+        action_names: Sequence[Any] | None = None,
     ) -> MDP:
         """Build from arrays P [S, A, S] and r [S, A]; ``available`` [S, A] marks the actions that exist (default: all).
 
@@ -184,6 +204,7 @@ class MDP(PairTable):
             r_dense[states, actions],
             r_min=r_min,
             r_max=r_max,
+            costs=costs,
             start=start,
             n_actions=A,
             state_names=state_names,
@@ -194,7 +215,10 @@ class MDP(PairTable):
     def from_scipy(
         cls, matrices: Sequence[Any], r: ArrayLike, *, available: ArrayLike | None = None, **options: Any
     ) -> MDP:
-        """Build from one scipy sparse matrix [S, S] an action and r [S, A]; rows of unavailable pairs are ignored."""
+        """Build from one scipy sparse matrix [S, S] per action and r [S, A]; rows of unavailable pairs are ignored.
+
+        ``options`` are those of :meth:`from_pairs`: r_min, r_max, costs, start, state_names, action_names.
+        """
         rule = "MDP: matrices must hold one scipy sparse matrix an action"
         if not isinstance(matrices, Sequence):
             raise ModelError(f"{rule}; got {type(matrices).__name__}. Pass a list.")
@@ -223,16 +247,22 @@ class MDP(PairTable):
 
     @classmethod
     def from_gymnasium(
-        cls, env: Any, *, r_min: float | None = None, r_max: float | None = None, start: ArrayLike | None = None
+        cls,
+        env: Any,
+        *,
+        r_min: float | None = None,
+        r_max: float | None = None,
+        costs: bool = False,
+        start: ArrayLike | None = None,
     ) -> MDP:
         """Build from a Gymnasium environment that has a table ``env.unwrapped.P[s][a] = [(p, s', r, terminated), …]``.
 
         An outcome with ``terminated`` continues at the start distribution, so that terminal states keep their number but are
-        never entered. The reward range defaults to that of the table.
+        never entered. The reward range defaults to that of the table. With ``costs`` its numbers, and the range, are costs.
         """
         from spanrl.models.gym_table import from_gymnasium
 
-        return from_gymnasium(env, r_min, r_max, start)
+        return from_gymnasium(env, r_min, r_max, start, costs=costs)
 
     @property
     def max_support(self) -> int:
@@ -270,7 +300,8 @@ class MDP(PairTable):
             "mdp",
             arrays
             | {"range": np.array([self.r_min, self.r_max]), "n_actions": np.array(self.n_actions)}
-            | files.pack_names(self.state_names, self.action_names),
+            | files.flags(costs=self.costs, range_is_found=self.range_is_found)
+            | label_files.pack(self.state_names, self.action_names),
             overwrite=overwrite,
         )
 
@@ -280,14 +311,17 @@ class MDP(PairTable):
 
         With ``sha256`` (64 hexadecimal digits) a file whose bytes have another digest raises a ModelFileError.
         """
-        data = files.read(Path(path), "mdp", cls.LENGTHS, ("state_names", "action_names"), sha256=sha256)
+        data = files.read(
+            Path(path), "mdp", cls.LENGTHS, (*label_files.OPTIONAL, "costs", "range_is_found"), sha256=sha256
+        )
         return files.rebuild(Path(path), lambda: cls._from_file(data))
 
     @classmethod
     def _from_file(cls, data: dict[str, Array]) -> MDP:
-        state_names, action_names = files.unpack_names(data)
+        n_actions = files.whole(data["n_actions"])
+        state_names, action_names = label_files.unpack(data, data["pair_ptr"].size - 1, n_actions)
         r_min, r_max = checks.numeric("MDP", "range", data["range"], (2,)).tolist()
-        return cls.from_pairs(
+        mdp = cls.from_pairs(
             checks.pair_states("MDP", data["pair_ptr"], data["action"].size),
             data["action"],
             data["succ_ptr"],
@@ -297,10 +331,12 @@ class MDP(PairTable):
             r_min=r_min,
             r_max=r_max,
             start=data["start"],
-            n_actions=files.whole(data["n_actions"]),
+            n_actions=n_actions,
             state_names=state_names,
             action_names=action_names,
         )
+        costs, is_found = files.flag(data, "costs"), files.flag(data, "range_is_found")
+        return replace(mdp, costs=costs, range_is_found=is_found) if costs or is_found else mdp
 
     def __str__(self) -> str:
         """Summarise in five lines."""
@@ -308,87 +344,40 @@ class MDP(PairTable):
         where = ", ".join(visible(self.state_label(int(s))) for s in starts[:4]) + (
             f", … ({starts.size} states)" if starts.size > 4 else ""
         )
-        labels = self.action_names or tuple(str(a) for a in range(min(self.n_actions, 13)))
-        shown = ", ".join(map(visible, labels[:12])) + (", …" if len(labels) > 12 else "")
+        shown = ", ".join(visible(self.action_label(a)) for a in range(min(self.n_actions, 12)))
+        shown += ", …" if self.n_actions > 12 else ""
+        what, ends = "costs" if self.costs else "rewards", flip_ends(self.costs, self.r_min, self.r_max)
+        paid = flip_ends(self.costs, float(self.reward.min()), float(self.reward.max()))
         return "\n".join(
             (
                 f"MDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, {self.succ.size} transitions",
                 f"successors of a pair: at most {self.max_support}",
-                f"rewards in [{self.r_min:g}, {self.r_max:g}], from {self.reward.min():g} to {self.reward.max():g}",
+                f"{what} in [{ends[0]:g}, {ends[1]:g}], from {paid[0]:g} to {paid[1]:g}",
                 f"start: {where}",
                 f"actions: {shown}",
             )
         )
 
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
+
     def __repr__(self) -> str:
         """Return a one-line summary."""
         return f"<MDP: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs>"
 
+    def index(self, state: Any) -> int:
+        """Return the number of a state from its name; where states have no names, a number is itself.
+
+        >>> mdp = MDP.from_dense([[[0, 1]], [[1, 0]]], [[0], [1]], state_names=[(0, 0), (3, 2)])
+        >>> mdp.index((3, 2))
+        1
+        """
+        return labels.state_number("MDP.index", self.state_names, self.n_states, state)
+
     def state_label(self, s: int) -> str:
-        """Return the name of state s, or its number."""
-        return self.state_names[s] if self.state_names else str(s)
+        """Return the name of state s as text, or its number."""
+        return self.state_names.text(s) if self.state_names is not None else str(s)
 
-
-def available_pairs(who: str, available: ArrayLike | None, S: int, A: int) -> tuple[Array, Array]:
-    """Return the (state, action) arrays of the pairs that a mask [S, A] allows."""
-    if S == 0 or A == 0:
-        raise ModelError(f"{who}: must have at least one state and one action; got S={S}, A={A}.")
-    mask: Array
-    if available is None:
-        mask = np.ones((S, A), dtype=bool)
-    else:
-        try:
-            mask = np.asarray(available)
-        except ValueError:
-            mask = np.empty(0)  # ragged: refused by its shape
-        if mask.shape != (S, A) or mask.dtype != np.bool_:
-            raise ModelError(
-                f"{who}: available must be a boolean array of shape ({S}, {A}); got dtype {mask.dtype}, shape {mask.shape}. "
-                "Use .astype(bool)."
-            )
-    checks.states_have_actions(who, mask.sum(axis=1))
-    states, actions = np.nonzero(mask)
-    return states, actions
-
-
-def _clean_rows(who: str, ptr: Array, succ: Array, prob: Array, where: checks.Where) -> tuple[Array, Array, Array]:
-    """Check the rows and bring them into canonical order: sorted, each successor once, no zeros, sums of one."""
-
-    def entry(j: int) -> str:
-        i = checks.pair_of(ptr, j)
-        return f"{where(i)[:-1]}, s'={succ[j]}]"
-
-    checks.reject(who, ~np.isfinite(prob), entry, "must be finite", prob, "Replace NaN and infinite probabilities.")
-    checks.reject(who, prob < 0, entry, "must not be negative", prob, "Probabilities lie in [0, 1].")
-    order = checks.canonical_order(ptr, succ, prob > 0)
-    if order is not None:
-        index, ptr = order
-        succ, prob = succ[index], prob[index]
-        rows = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
-        first = np.ones(succ.size, dtype=bool)
-        first[1:] = (succ[1:] != succ[:-1]) | (rows[1:] != rows[:-1])
-        if not first.all():
-            prob, succ = np.add.reduceat(prob, np.flatnonzero(first)), succ[first]
-            ptr = np.concatenate(([0], np.cumsum(np.bincount(rows[first], minlength=ptr.size - 1))))
-    sums = _checked_sums(ptr, prob, where)
-    off = np.abs(sums - 1.0) > checks.ROUNDING
-    if off.any():
-        prob = prob / np.repeat(np.where(off, sums, 1.0), np.diff(ptr))
-    return ptr, succ, prob
-
-
-def _checked_sums(ptr: Array, prob: Array, where: checks.Where) -> Array:
-    """Return the sum of each row, or raise where one is not 1."""
-    filled = np.diff(ptr) > 0
-    sums = np.zeros(filled.size)
-    if prob.size:
-        sums[filled] = np.add.reduceat(prob, ptr[:-1][filled])
-    checks.reject(
-        "MDP",
-        ~(np.abs(sums - 1.0) <= SUM_TOL),
-        lambda i: f"{where(i)} sums to {sums[i]:.12g},",
-        f"must sum to 1 within {SUM_TOL:g}",
-        None,
-        "Normalise the rows or mark the pair unavailable.",
-    )
-    return sums
+    def action_label(self, a: int) -> str:
+        """Return the name of action a as text, or its number."""
+        return text_of(self.action_names[a]) if self.action_names is not None else str(a)

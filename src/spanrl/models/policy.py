@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spanrl.display import SHOWN, SHOWN_IN_HTML, Table, as_html, as_text, left_out
 from spanrl.errors import ModelError
-from spanrl.models import checks
+from spanrl.models import checks, labels
+from spanrl.models.labels import StateNames, text_of
+from spanrl.models.policy_figure import plot_policy
+from spanrl.models.policy_frame import column_kinds, policy_columns
+from spanrl.tables import frame
 from spanrl.terminal import visible
-
-_SHOWN = 30
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -22,6 +26,7 @@ class Policy:
 
     Args:
         probs: [S, A].
+        state_names, action_names: optional, all different, as in :meth:`spanrl.MDP.from_pairs`.
 
     Raises:
         ModelError: a row is no distribution.
@@ -36,11 +41,15 @@ class Policy:
     """
 
     probs: NDArray[np.float64]
-    state_names: tuple[str, ...] | None
-    action_names: tuple[str, ...] | None
+    state_names: StateNames | None
+    action_names: tuple[Any, ...] | None
 
     def __init__(
-        self, probs: ArrayLike, *, state_names: Sequence[str] | None = None, action_names: Sequence[str] | None = None
+        self,
+        probs: ArrayLike,
+        *,
+        state_names: Sequence[Any] | checks.Array | None = None,
+        action_names: Sequence[Any] | None = None,
     ) -> None:
         """Check and freeze ``probs``."""
         who = "Policy"
@@ -63,12 +72,12 @@ class Policy:
             "Normalise the rows.",
         )
         object.__setattr__(self, "probs", checks.immutable(array, np.float64))
-        object.__setattr__(self, "state_names", checks.names(who, "state_names", state_names, S))
-        object.__setattr__(self, "action_names", checks.names(who, "action_names", action_names, A))
+        object.__setattr__(self, "state_names", labels.state_names(who, state_names, S))
+        object.__setattr__(self, "action_names", labels.action_names(who, action_names, A))
 
     @classmethod
     def trusted(
-        cls, probs: NDArray[np.float64], state_names: tuple[str, ...] | None, action_names: tuple[str, ...] | None
+        cls, probs: NDArray[np.float64], state_names: StateNames | None, action_names: tuple[Any, ...] | None
     ) -> Policy:
         """Return the policy of read-only ``probs`` that are right by construction, with the names of a model; nothing is checked."""
         policy = object.__new__(cls)
@@ -138,25 +147,93 @@ class Policy:
         """Hash by the probabilities (they are read-only)."""
         return hash(self.probs.tobytes())
 
+    def at(self, state: Any) -> Any:
+        """Return what is played in a state: one action, or a dict of probabilities {action: p} where the policy mixes there.
+
+        Args:
+            state: the name of the state, or its number where states have no names. Actions come by name or number likewise.
+
+        Raises:
+            ModelError: no state has this name.
+
+        >>> policy = Policy([[1.0, 0.0], [0.25, 0.75]], state_names=[(0, 0), (0, 1)], action_names=["wait", "serve"])
+        >>> policy.at((0, 0)), policy.at((0, 1))
+        ('wait', {'wait': 0.25, 'serve': 0.75})
+        """
+        row = self.probs[self.index(state)]
+        played = {self.action_names[a] if self.action_names else a: float(row[a]) for a in np.flatnonzero(row).tolist()}
+        return played if len(played) > 1 else next(iter(played))
+
+    def index(self, state: Any) -> int:
+        """Return the number of a state from its name; where states have no names, a number is itself."""
+        return labels.state_number("Policy", self.state_names, self.n_states, state)
+
+    def state_label(self, s: int) -> str:
+        """Return the name of state s as text, or its number."""
+        return self.state_names.text(s) if self.state_names is not None else str(s)
+
     def describe(self, s: int) -> str:
         """Say in words what is played in state s."""
         played = np.flatnonzero(self.probs[s] > 0)
-        labels = [visible(self.action_names[a]) if self.action_names else str(a) for a in played]
+        actions = [visible(text_of(self.action_names[a])) if self.action_names else str(a) for a in played]
         if played.size == 1:
-            return labels[0]
-        return ", ".join(f"{label} ({self.probs[s, a]:.4g})" for label, a in zip(labels, played, strict=True))
+            return actions[0]
+        return ", ".join(f"{action} ({self.probs[s, a]:.4g})" for action, a in zip(actions, played, strict=True))
+
+    def to_frame(self) -> Any:
+        """Return a polars DataFrame with a row per state and action played there; ``.to_pandas()`` makes one of pandas of it.
+
+        Returns:
+            Columns ``state`` (the name, or the number), or x0, x1, … where states are named by tuples of whole numbers; ``action``; and
+            ``probability``.
+
+        Raises:
+            MissingExtraError: polars is not installed.
+
+        >>> Policy([[1.0, 0.0], [0.25, 0.75]], state_names=[(0, 0), (0, 1)], action_names=["wait", "serve"]).to_frame().rows()
+        [(0, 0, 'wait', 1.0), (0, 1, 'wait', 0.25), (0, 1, 'serve', 0.75)]
+        """
+        columns = policy_columns(self)
+        return frame(column_kinds(columns), [columns])
+
+    def plot(
+        self, x: int | None = None, y: int | None = None, *, at: Mapping[int, int] | None = None, ax: Any = None
+    ) -> Any:
+        """Draw the policy over one or two coordinates of the state names: its switching curves.
+
+        Over two coordinates each state is a cell in the colour of its action (mixed, with a dot, where the policy mixes); over one, actions
+        are steps, and dots as large as probabilities. Names that are numbers are the one coordinate; states of other names are numbered.
+
+        Args:
+            x, y: which coordinates to draw over, from 0; the first two by default. Give x alone for one.
+            at: the values of all others, {coordinate: value}.
+            ax: where to draw; new axes by default.
+
+        Returns:
+            The axes.
+
+        Raises:
+            OptionError: there is no such coordinate, or others must be fixed.
+            MissingExtraError: matplotlib is not installed.
+
+        >>> policy = Policy([[1.0, 0.0], [0.0, 1.0]], state_names=[(0, 0), (0, 1)], action_names=["wait", "serve"])
+        >>> [text.get_text() for text in policy.plot().get_legend().get_texts()]
+        ['wait', 'serve']
+        """
+        return plot_policy(self, x, y, at, ax)
+
+    def table(self, most: int) -> Table:
+        """Return the first states and what is played there."""
+        shown = min(self.n_states, most)
+        rows = [(self.state_label(s), self.describe(s)) for s in range(shown)]
+        return Table(("state", "action"), rows, left_out(self.n_states, shown, "states"))
 
     def __str__(self) -> str:
         """Print as a table, the first states only where there are many."""
-        shown = min(self.n_states, _SHOWN)
-        labels = [visible(self.state_names[s]) if self.state_names else str(s) for s in range(shown)]
-        width = max(len("state"), *(len(label) for label in labels))
-        lines = [f"{'state':<{width}}  action"] + [
-            f"{label:<{width}}  {self.describe(s)}" for s, label in enumerate(labels)
-        ]
-        if shown < self.n_states:
-            lines.append(f"… {self.n_states - shown} more states")
-        return "\n".join(lines)
+        return as_text(self.table(SHOWN))
+
+    def _repr_html_(self) -> str:
+        return as_html(repr(self)[1:-1], self.table(SHOWN_IN_HTML))
 
     def __repr__(self) -> str:
         """Return a one-line summary."""

@@ -7,6 +7,7 @@ from math import inf
 import numpy as np
 
 from spanrl.errors import ModelError, OptionError, SpanrlError
+from spanrl.models.costs import flip
 from spanrl.models.mdp import MDP
 from spanrl.models.solution import Analysis, span
 from spanrl.planning.components import classify
@@ -26,6 +27,8 @@ _TOL = 1e-9
 
 def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) -> Analysis:
     """Return the communication class, Γ, the optimal gain g*, a bias h* with h* = Lh* − g*, its span, the diameter and an optimal policy.
+
+    In a model with costs gain and bias are costs, and the policy has the lowest.
 
     h* is normalised as the bias of a policy, P*h* = 0 (``evaluate``), or, where ``solve`` was used, as there: 0 in state 0.
 
@@ -62,8 +65,9 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
     if optimum is None:
         solution = solve(mdp, tol=_TOL * unit(mdp.reward))
         check_links(policy_chain(mdp, solution.policy)[0], np.zeros(mdp.n_states))
-        optimum = OptimalPolicy(solution.policy, np.full(mdp.n_states, solution.gain), solution.bias)
-    gains, bias, policy = optimum.gain, optimum.bias, optimum.policy
+        gain_of_all = np.full(mdp.n_states, flip(mdp.costs, solution.gain))
+        optimum = OptimalPolicy(solution.policy, gain_of_all, flip(mdp.costs, solution.bias))
+    gains, bias, policy = flip(mdp.costs, optimum.gain), flip(mdp.costs, optimum.bias), optimum.policy
     gain = None if kind == "multichain" else float(gains.mean())
     return Analysis(
         n_states=mdp.n_states,
@@ -77,6 +81,7 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
         span=None if differ(gains, mdp.reward) else span(bias),
         diameter=_diameter(mdp, kind, diameter, progress),
         policy=policy,
+        costs=mdp.costs,
     )
 
 

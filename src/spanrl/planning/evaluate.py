@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spanrl.errors import ModelError
+from spanrl.models.costs import flip
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
 from spanrl.models.solution import Evaluation, span
@@ -18,7 +19,8 @@ def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
 
     Solves g = P_d g and h = r_d − g + P_d h with P*h = 0 (paper, Eq. 1). Classes of up to 2000 states, and larger ones with a narrow band,
     are solved directly, with bounds on the error: the gain is right to 1e-9 of the rewards' spread, the bias to 1e-8 of its span (or of
-    that spread, where it is more). Other classes are solved by sweeps until the equations hold to 1e-11.
+    that spread, where it is more). Other classes are solved by sweeps until the equations hold to 1e-11. Both are costs in a model
+    with costs.
 
     Raises:
         OptionError: ``policy`` is none, or that of another model.
@@ -36,8 +38,13 @@ def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
     >>> result.gain.round(6).tolist(), round(result.span, 6)
     ([0.75, 0.75], 0.75)
     """
+    return evaluation(mdp, policy)
+
+
+def evaluation(mdp: MDP, policy: Policy, who: str = "evaluate", what: str = "the policy") -> Evaluation:
+    """Evaluate for ``who``, that says of ``what`` where it cannot be evaluated."""
     if not isinstance(mdp, MDP):
-        raise ModelError(f"evaluate: the model must be an MDP; got {type(mdp).__name__}.{mdp_hint(mdp)}")
-    value = chain_gain_bias(*policy_chain(mdp, policy))
-    bias = value.bias.astype(np.float64)
-    return Evaluation(value.gain.astype(np.float64), bias, span(bias))
+        raise ModelError(f"{who}: the model must be an MDP; got {type(mdp).__name__}.{mdp_hint(mdp)}")
+    value = chain_gain_bias(*policy_chain(mdp, policy, who, what))
+    gain, bias = (flip(mdp.costs, part.astype(np.float64)) for part in (value.gain, value.bias))
+    return Evaluation(gain, bias, span(bias), mdp.state_names, mdp.costs)

@@ -27,7 +27,7 @@ from spanrl.models import checks
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
-from spanrl.models.solution import ExtendedChain
+from spanrl.models.solution import ActionValues, ExtendedChain
 from spanrl.planning.problem import NOISE, BestPairs, Model, Problem, Vector, prepare
 
 _ROUNDING = 1e-12
@@ -35,6 +35,8 @@ _ROUNDING = 1e-12
 
 def bellman(model: Model, v: ArrayLike, *, sense: str = "optimistic") -> Vector:
     """Return Lv [S].
+
+    Operators are the paper's: they work on rewards, which are −costs in a model with costs.
 
     Args:
         model: an ``MDP`` or a ``BoundedMDP``.
@@ -80,6 +82,8 @@ def clip_span(v: ArrayLike, c: float) -> Vector:
 def span_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimistic") -> Vector:
     """Return T_c v = Γ_c L v [S] (Def. 1).
 
+    Operators are the paper's: they work on rewards, which are −costs in a model with costs.
+
     Args:
         model: an ``MDP`` or a ``BoundedMDP``.
         v: values [S], finite.
@@ -103,6 +107,8 @@ def span_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimist
 
 def span_policy_bellman(model: Model, v: ArrayLike, c: float, *, sense: str = "optimistic") -> Vector:
     """Return N_c v = L_{G_c v} v [S]: T_c v where that is feasible, the smallest value of the state elsewhere (App. B).
+
+    Works on rewards, which are −costs in a model with costs.
 
     Args:
         model: an ``MDP`` or a ``BoundedMDP``.
@@ -128,6 +134,8 @@ def span_greedy(
     model: Model, v: ArrayLike, c: float, *, policy: str = "mixture", sense: str = "optimistic"
 ) -> SpanGreedy:
     """Return G_c v (Def. 2): greedy where Lv(s) ≤ min Lv + c, elsewhere a mixture of the best and the smallest action.
+
+    Works on rewards, which are −costs in a model with costs.
 
     The weight on the smallest action is (v̄ − min Lv − c)/(v̄ − v̲), App. C; where T_c is infeasible it is 1. With
     ``policy="greedy"`` the weight is 0 everywhere.
@@ -171,6 +179,7 @@ class SpanGreedy:
     _best: tuple[Problem, NDArray[np.int64]]
     _least: tuple[Problem, NDArray[np.int64]]
     _v: Vector
+    _action: NDArray[np.int64]
 
     @property
     def pair(self) -> NDArray[np.int64]:
@@ -181,6 +190,15 @@ class SpanGreedy:
     def least_pair(self) -> NDArray[np.int64]:
         """The pair of the minimal action of each state."""
         return self._least[1]
+
+    def action_values(self, state: int) -> ActionValues:
+        """Return r + p·v of the actions of a state, with the p of the sense that was solved for."""
+        problem, v = self._best[0], self._v
+        pairs = np.arange(*problem.arrays.pair_ptr[state : state + 2])
+        ptr, succ, prob = problem.rows(v, pairs)
+        value = problem.reward[pairs] + checks.row_sums(ptr, prob * v[succ])
+        rounding = problem.rounding * max(float(np.abs(value).max()), float(np.abs(v).max()))
+        return ActionValues(self._action[pairs], problem.reward[pairs], value, v, rounding)
 
     @property
     def optimistic(self) -> ExtendedChain:
@@ -242,14 +260,15 @@ def decide(
         weight[~feasible] = 1.0
     value = (1 - weight) * high + weight * low
     rule = _mixed_policy(model, weight, best.pair, least.pair)
-    return SpanGreedy(rule, weight, feasible, truncated, value, (problem, best.pair), (lowest, least.pair), vector)
+    ends = (problem, best.pair), (lowest, least.pair)
+    return SpanGreedy(rule, weight, feasible, truncated, value, *ends, vector, model.action)
 
 
 def greedy_rule(model: Model, problem: Problem, best: BestPairs, v: Vector) -> SpanGreedy:
     """Return the rule that plays the best pairs at v, where nothing is truncated."""
     weight, truncated, mine = np.zeros(v.size), np.zeros(v.size, dtype=bool), (problem, best.pair)
     rule = _mixed_policy(model, weight, best.pair, best.pair)
-    return SpanGreedy(rule, weight, ~truncated, truncated, best.at_pair, mine, mine, v)
+    return SpanGreedy(rule, weight, ~truncated, truncated, best.at_pair, mine, mine, v, model.action)
 
 
 def _mixed_policy(model: Model, weight: Vector, best: NDArray[np.int64], least: NDArray[np.int64]) -> Policy:
@@ -266,24 +285,24 @@ def _mixed_policy(model: Model, weight: Vector, best: NDArray[np.int64], least: 
     return Policy.trusted(probs, model.state_names, model.action_names)
 
 
-def policy_chain(mdp: MDP, policy: Policy) -> tuple[Any, Vector]:
+def policy_chain(mdp: MDP, policy: Policy, who: str = "evaluate", what: str = "the policy") -> tuple[Any, Vector]:
     """Return P_d (scipy sparse [S, S]) and r_d [S] of a policy in an MDP."""
     from scipy.sparse import csr_array
 
     S = mdp.n_states
     if not isinstance(policy, Policy):
-        raise OptionError(f"evaluate: the policy must be a Policy; got {type(policy).__name__}. Use Policy(probs).")
+        raise OptionError(f"{who}: {what} must be a Policy; got {type(policy).__name__}. Use Policy(probs).")
     if policy.probs.shape != (S, mdp.n_actions):
         raise OptionError(
-            f"evaluate: the policy must have shape ({S}, {mdp.n_actions}) like the model; got {policy.probs.shape}."
+            f"{who}: {what} must have shape ({S}, {mdp.n_actions}) like the model; got {policy.probs.shape}."
         )
     state = mdp.pair_state
     weight = policy.probs[state, mdp.action]
     missing = np.abs(np.bincount(state, weight, S) - 1.0) > checks.SUM_TOL
     checks.reject(
-        "evaluate",
+        who,
         missing,
-        lambda s: f"state {s}",
+        lambda s: f"{what} in state {mdp.state_label(s)}",
         "plays an action that is not available there",
         None,
         "Give probability to available actions only.",

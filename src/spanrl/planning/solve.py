@@ -32,6 +32,8 @@ from numpy.typing import ArrayLike
 from spanrl.errors import MultichainError, NotConvergedError, OptionError, SpanrlError
 from spanrl.models import checks
 from spanrl.models.bounded import BoundedMDP
+from spanrl.models.checks import immutable
+from spanrl.models.costs import flip, flip_ends
 from spanrl.models.mdp import MDP
 from spanrl.models.solution import Solution, span
 from spanrl.planning.components import classify
@@ -70,6 +72,8 @@ def solve(
     progress: bool = False,
 ) -> Solution:
     """Find the gain g⁺ and a policy, with a certificate: ``gain_bounds[1] - gain_bounds[0] <= tol``.
+
+    In a model with costs gain, bounds and bias are costs, and so are ``v_init`` and ``differences``; the policy has the lowest cost.
 
     Args:
         model: an ``MDP`` or a ``BoundedMDP``.
@@ -117,7 +121,7 @@ def solve(
     problem = prepare(model, sense)
     v = np.zeros(problem.n_states)
     if v_init is not None:
-        v = checks.vector("solve", "v_init", v_init, problem.n_states)
+        v = flip(model.costs, checks.vector("solve", "v_init", v_init, problem.n_states))
         v = clip_span(v - v.min(), c)  # near 0, where numbers are dense
     if bound is not None:
         v = np.array([(v + row).min() for row in bound])
@@ -307,7 +311,8 @@ def _differences(
         raise OptionError(f"solve: differences need value iteration; got method {method!r}. Leave the method out.")
     if policy != "greedy":
         raise OptionError(f"solve: with differences the policy must be greedy; got {policy!r}. Give policy='greedy'.")
-    return BiasDifferences.of(given).within(c, model.n_states)
+    bounds = BiasDifferences.of(given).within(c, model.n_states)
+    return immutable(bounds.T, np.float64) if model.costs else bounds  # −h keeps h(s') − h(s) ≤ d(s, s')
 
 
 def _real(value: object) -> float:
@@ -328,11 +333,11 @@ def _solution(
     rule = decide(
         model, v, c, policy=policy, sense=sense, tie=room, problem=problem, values=iteration.values, differences=bound
     )
-    bias = v - v[iteration.s_ref]
+    bias = flip(model.costs, v - v[iteration.s_ref])
     return Solution(
         policy=rule.policy,
-        gain=(iteration.lo + iteration.hi) / 2,
-        gain_bounds=(iteration.lo, iteration.hi),
+        gain=flip(model.costs, (iteration.lo + iteration.hi) / 2),
+        gain_bounds=flip_ends(model.costs, iteration.lo, iteration.hi),
         bias=bias,
         span=span(bias),
         sweeps=iteration.sweeps,
@@ -344,6 +349,7 @@ def _solution(
         seconds=iteration.seconds | {"total": perf_counter() - begun},
         factor_size=how.factor_size,
         _rule=rule,
+        costs=model.costs,
     )
 
 
@@ -356,9 +362,12 @@ def _failure(solution: Solution, iteration: Iteration, gains: Vector | None) -> 
     if gap is not None:
         better, worse, *ends = gap
         scale = max(map(abs, ends)) or 1.0
-        g_high, g_low = (round(end / scale, 9) * scale for end in ends)  # what rounding may be is not worth a digit
+        g_high, g_low = (
+            flip(solution.costs, round(end / scale, 9) * scale) for end in ends
+        )  # what rounding may be is not worth a digit
+        what, least, most = ("cost", "at most", "at least") if solution.costs else ("gain", "at least", "at most")
         return MultichainError(
-            f"solve: the optimal gain is not constant: at least {g_high:.9g} from state {better}, at most {g_low:.9g} from state "
+            f"solve: the optimal {what} is not constant: {least} {g_high:.9g} from state {better}, {most} {g_low:.9g} from state "
             f"{worse}. Use analyse() for the gain of each state, or a finite span_bound.",
             solution,
         )
@@ -368,6 +377,7 @@ def _failure(solution: Solution, iteration: Iteration, gains: Vector | None) -> 
     elif iteration.plain_only:
         why += ", or leave out contraction and damping, so that the solver may choose its own"
     return NotConvergedError(
-        f"solve: not converged after {solution.sweeps} sweeps: the gain is in [{low:.9g}, {high:.9g}], wider than tol = {tol:g}; {why}.",
+        f"solve: not converged after {solution.sweeps} sweeps: the {'cost' if solution.costs else 'gain'} is in "
+        f"[{low:.9g}, {high:.9g}], wider than tol = {tol:g}; {why}.",
         solution,
     )

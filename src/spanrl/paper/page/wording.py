@@ -28,7 +28,7 @@ def state_name(mdp: MDP, s: int) -> str:
 
 def action_name(mdp: MDP, a: int) -> str:
     """Return the name of an action on one line, or its number."""
-    return one_line(mdp.action_names[a]) if mdp.action_names else str(a)
+    return one_line(mdp.action_label(a))
 
 
 def value(x: float) -> str:
