@@ -9,7 +9,7 @@ LOWEST := .venv-lowest
 COMPAT := .venv-compat
 PEERS_PYTHON ?= $(PYTHON)
 
-.PHONY: demo examples test lowest compat dist docs pages notebooks lint bench bench-smoke peers format clean
+.PHONY: demo examples test lowest compat dist docs pages notebooks notebooks-check lint bench bench-smoke peers format clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,8 +47,9 @@ compat:  ## lowest and newest versions on every Python that is here; writes docs
 dist: $(VENV)/.dev  ## a source archive, and a wheel made from it, in dist/
 	$(BIN)/python -m build --outdir dist
 
-docs: $(VENV)/.dev  ## the site, in build/site; a broken link or an unknown name is an error
+docs: $(VENV)/.dev  ## the site, in build/site; a broken link, an unknown name and a request that leaves the page are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python tools/site_check.py build/site
 
 pages: $(VENV)/.dev  ## pages that are made from the code: environments, command line
 	$(BIN)/python examples/environments.py docs
@@ -56,6 +57,9 @@ pages: $(VENV)/.dev  ## pages that are made from the code: environments, command
 
 notebooks: $(VENV)/.dev  ## execute the notebooks and keep their outputs
 	$(BIN)/python tools/notebooks.py examples/notebooks/*.ipynb
+
+notebooks-check: $(VENV)/.dev  ## execute the notebooks; they must print what they printed before
+	$(BIN)/python tools/notebooks.py --check examples/notebooks/*.ipynb
 
 lint: $(VENV)/.dev  ## style and types
 	$(BIN)/ruff check .
