@@ -13,13 +13,8 @@ _DOCTEST = re.compile(r"(?m)^( *)>>> .*\n?(?:^(?!\s*$).*\n?)*(?:\n(?=\1>>> )(?:^
 def markdown(text: str) -> str:
     """Return a docstring with its doctests fenced and its roles replaced by code.
 
-    >>> print(markdown("See :class:`spanrl.MDP`.\\n\\n>>> 1 + 1\\n2"))
-    See `spanrl.MDP`.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
+    >>> markdown("See :class:`spanrl.MDP`.\\n\\n>>> 1 + 1\\n2")
+    'See `spanrl.MDP`.\\n\\n```pycon\\n>>> 1 + 1\\n2\\n```\\n'
     """
     text = _ROLE.sub(r"`\1`", text)
     text = re.sub(r"(?m)^( *)(.*)::$", lambda found: f"{found[1]}{found[2]}:" if found[2] else "", text)
