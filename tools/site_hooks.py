@@ -6,6 +6,7 @@ import base64
 import json
 import posixpath
 import re
+import sys
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from mkdocs.structure.pages import Page
 import spanrl
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+from griffe_docstrings import without_emphasis  # noqa: E402
+
 NOTEBOOKS = ROOT / "examples" / "notebooks"
 PAGES_OF = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 _LINK = re.compile(r"\]\(((?!https?:|#)[^)\s#]+)(#[^)\s]*)?\)")
@@ -51,7 +55,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     folder = posixpath.dirname(page.file.src_uri)
     if page.file.src_uri not in PAGES_OF.values() or page.file.src_uri == "index.md":
         markdown = _moved(markdown, posixpath.join("docs", folder), folder)
-    return _PUBLIC.sub(_public, markdown)
+    return _PUBLIC.sub(_public, without_emphasis(markdown))
 
 
 def notebook_page(notebook: dict[str, Any], stem: str) -> tuple[str, dict[str, bytes]]:
