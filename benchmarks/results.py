@@ -79,7 +79,9 @@ def with_sections(page: str, results: Results) -> str:
     """Return the page with all it shows of the results between their markers."""
     shown = [name for name in SECTIONS if f"<!-- {name} -->" in page]
     if not shown:
-        raise SystemExit(f"results: the page must have a marker, {' or '.join(f'<!-- {name} -->' for name in SECTIONS)}.")
+        raise SystemExit(
+            f"results: the page must have a marker, {' or '.join(f'<!-- {name} -->' for name in SECTIONS)}."
+        )
     for name in shown:
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         if page.count(begin) != 1 or page.count(end) != 1:

@@ -90,15 +90,17 @@ PICTURES = {
 }
 INTRODUCTION = """# Environments
 
-Everything that `make` knows, a page each, with its constants: S states, A actions, optimal gain g\\*, span of the optimal bias sp(h\\*), diameter D, all
-for the defaults. These pages are made from the docstrings of the factories by `examples/environments.py`; the tests compare the constants with
-`analyse`, with policy iteration, linear programs and shortest paths, and with the literature.
+Everything that `make` knows, a page each, with its constants: S states, A actions, optimal gain g\\*, span of the optimal bias
+sp(h\\*), diameter D, all for the defaults. These pages are made from the docstrings of the factories by `examples/environments.py`; the
+tests compare the constants with `analyse`, with policy iteration, linear programs and shortest paths, and with the literature.
 """
 LEGENDS = {
     "graph": "An arrow is labelled with its probability, unless that is 1, and its reward, unless that is 0.",
     "grid": "Colours are optimal biases h\\*, pale in the worst state; arrows are the best moves (a dot: any other action).",
 }
-CROWDED = " Staying is not drawn where it would crowd the picture; of the Garnets only what the best policy does is drawn."
+CROWDED = (
+    " Staying is not drawn where it would crowd the picture; of the Garnets only what the best policy does is drawn."
+)
 CONSTANTS = re.compile(r"S = (\S+), A = (\S+), g\* = (\S+), sp\(h\*\) = (\S+), D = (\S+)\.(?: |$)")
 
 

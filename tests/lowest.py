@@ -1,6 +1,8 @@
 """Try the lowest versions that pyproject.toml allows: ``python tests/lowest.py FOLDER`` makes an environment of them and tries all.
 
-What is tried is the wheel, from an empty folder: everything that spanrl does works without its sources. The pins are derived from the bounds, so the two cannot drift apart. Kernels are compiled into the same folder: the first time takes about
+What is tried is the wheel, from an empty folder: everything that spanrl does works without its sources.
+
+The pins are derived from the bounds, so the two cannot drift apart. Kernels are compiled into the same folder: the first time takes about
 two minutes, later ones half a minute.
 """
 

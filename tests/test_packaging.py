@@ -1,4 +1,4 @@
-"""Version, citation, changelog and archives agree; the site leaves the page alone. Wheels are tried by ``make lowest``, sites built by ``make docs``."""
+"""Version, citation, changelog and table of versions agree; ``make lowest`` tries the wheel, ``make docs`` builds the site."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ def test_the_table_of_versions_has_no_failure():
     assert set(outcomes) == {"works"}
 
 
-@pytest.mark.parametrize("step", ["make demo", "make test", "make lowest", "make lint", "make dist", "make docs", "make notebooks-check"])
+@pytest.mark.parametrize(
+    "step", ["make demo", "make test", "make lowest", "make lint", "make dist", "make docs", "make notebooks-check"]
+)
 def test_continuous_integration_runs_it(step):
     assert step in (ROOT / ".ci" / "run").read_text("utf-8")

@@ -57,8 +57,12 @@ def test_python_without_prompts_is_the_code_of_the_reference_alone():
     source = re.sub(r'\n    """.*?"""\n', "\n", Path(reference.__file__).read_text("utf-8"), flags=re.DOTALL)
     shown = []
     for page in PAGES:
-        blocks = [block for block in re.findall(r"```python\n(.*?)\n```", text_of(page), re.DOTALL) if ">>>" not in block]
-        assert not blocks or page.name == "reference.md", f"{name_of(page)}: write examples with >>>, so that they are run"
+        blocks = [
+            block for block in re.findall(r"```python\n(.*?)\n```", text_of(page), re.DOTALL) if ">>>" not in block
+        ]
+        assert not blocks or page.name == "reference.md", (
+            f"{name_of(page)}: write examples with >>>, so that they are run"
+        )
         shown += blocks
     assert len(shown) == 4
     for block in shown:
@@ -120,7 +124,9 @@ def test_the_page_of_the_command_line_is_made_from_it():
 
 
 def test_every_public_name_is_in_the_reference_once():
-    shown = [name for page in (DOCS / "api").iterdir() for name in re.findall(r"(?m)^::: spanrl\.(\w+)$", text_of(page))]
+    shown = [
+        name for page in (DOCS / "api").iterdir() for name in re.findall(r"(?m)^::: spanrl\.(\w+)$", text_of(page))
+    ]
     assert sorted(shown) == sorted(name for name in spanrl.__all__ if name != "__version__")
 
 

@@ -27,11 +27,13 @@ HEAD = """# The command line
 
 All commands of `spanrl` with their options; `spanrl COMMAND -h` says the same. Made by `tools/cli_page.py`.
 
-* Numbers like `4e8` are accepted. Environments and agents are written `name` or `name[key=value,…]`; put quotes around brackets. Unknown names suggest the nearest.
+* Numbers like `4e8` are accepted. Environments and agents are written `name` or `name[key=value,…]`; put quotes around brackets. Unknown
+  names suggest the nearest.
 * `--json` prints one JSON object and nothing else on standard output, ∞ as the text "inf". `--quiet` and `--debug` may stand anywhere.
 * Errors are one line on standard error. Exit codes: 0 done; 1 work failed (cells, claims, not converged); 2 wrong input; 130 interrupted.
 * Tables fit the terminal: where it is too narrow for columns, each row becomes a paragraph. `NO_COLOR` switches colours off.
-* `spanrl --install-completion` makes your shell complete commands and options: once, then open a new terminal. `spanrl --show-completion` prints what it would install.
+* `spanrl --install-completion` makes your shell complete commands and options: once, then open a new terminal. `spanrl
+  --show-completion` prints what it would install.
 """
 
 

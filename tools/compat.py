@@ -20,8 +20,10 @@ SHOWN = ("numpy", "scipy", "numba", "typer", "rich", "msgspec", "polars", "gymna
 KINDS = {"lowest": "lowest-direct", "newest": "highest"}
 HEAD = """# Versions that work
 
-`make compat` installs spanrl's wheel with the lowest versions that `pyproject.toml` allows (those that have wheels for the Python in question) and with the newest ones, on every Python from 3.11 up that it finds on the machine, runs every
-command once in an empty folder, learns in a Gymnasium environment and runs some tests. Continuous integration does the same for the lowest versions on one Python (`make lowest`).
+`make compat` installs spanrl's wheel with the lowest versions that `pyproject.toml` allows (those that have wheels for the Python in
+question) and with the newest ones, on every Python from 3.11 up that it finds on the machine, runs every command once in an empty
+folder, learns in a Gymnasium environment and runs some tests. Continuous integration does the same for the lowest versions on one Python
+(`make lowest`).
 """
 
 
@@ -63,8 +65,11 @@ def table(rows: list[tuple[str, str, dict[str, str], str]]) -> str:
     for python, kind, versions, outcome in rows:
         shown = " | ".join(versions.get(name, "–") for name in SHOWN)
         lines.append(f"| {python} | {kind} | {shown} | {outcome} |")
-    body = "\n".join(lines)
-    return f"{HEAD}\n{body}\n\nOn {datetime.now(UTC).date().isoformat()}, Linux, x86-64. A Python that is not in the table was not on the machine.\n"
+    lines += [
+        "",
+        f"On {datetime.now(UTC).date()}, Linux, x86-64. A Python that is not in the table was not on the machine.",
+    ]
+    return f"{HEAD}\n" + "\n".join(lines) + "\n"
 
 
 def main(folder: Path, page: Path) -> int:

@@ -44,7 +44,7 @@ def without_emphasis(text: str) -> str:
 class Docstrings(griffe.Extension):
     """Rewrite every docstring before it is parsed."""
 
-    def on_object(self, *, obj: griffe.Object, **_: object) -> None:  # noqa: PLR6301
+    def on_object(self, *, obj: griffe.Object, **_: object) -> None:
         """Rewrite the docstring of one object."""
         if obj.docstring:
             obj.docstring.value = markdown(obj.docstring.value)

@@ -1,6 +1,8 @@
 """Execute notebooks and keep what they print and draw: ``python tools/notebooks.py [--check] FILE…``.
 
-With ``--check`` nothing is kept; the exit code is 1 where one prints something else than before. Nothing that changes from one time to the next is kept: no execution counts, times or ids of processes.
+With ``--check`` nothing is kept; the exit code is 1 where one prints something else than before.
+
+Nothing that changes from one time to the next is kept: no execution counts, times or ids of processes.
 """
 
 from __future__ import annotations

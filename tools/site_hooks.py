@@ -137,7 +137,7 @@ def _expanded(nav: list[Any], uris: list[str]) -> list[Any]:
         elif isinstance(entry, dict):
             ((title, value),) = entry.items()
             if isinstance(value, str) and "*" in value:
-                value = _matches(value, uris)  # noqa: PLW2901
+                value = _matches(value, uris)
             out.append({title: _expanded(value, uris) if isinstance(value, list) else value})
         else:
             out.append(entry)
