@@ -24,7 +24,6 @@ from spanrl.experiments import statistics
 from spanrl.experiments.reading import VALUES, Curve, Group, StoredCell, read_cells, read_curve
 from spanrl.experiments.spec import Spec, SpecEntry
 from spanrl.experiments.statistics import Floats
-from spanrl.terminal import visible
 
 _ROUNDING = 1e-12  # of sums of rewards, relative: agents whose rewards are added in another order differ so much
 _GROUP = {"env": str, "agent": str, "label": str}
