@@ -16,8 +16,9 @@ from spanrl.paper.reproduce import reproduce
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
-SLIPS, EXPERIMENTS, PROCESSES, AGENTS, FAMILY, SOLVER, REFERENCE = (
-    DOCS / f"{name}.md" for name in ("slips", "experiments", "processes", "agents", "family", "solver", "reference")
+SLIPS, EXPERIMENTS, PROCESSES, AGENTS, FAMILY, SOLVER, REFERENCE, ANSWERS = (
+    DOCS / f"{name}.md"
+    for name in ("slips", "experiments", "processes", "agents", "family", "solver", "reference", "answers")
 )
 
 
@@ -42,6 +43,7 @@ def commands():
         (FAMILY, 10),
         (SOLVER, 3),
         (REFERENCE, 8),
+        (ANSWERS, 20),
     ],
 )
 def test_python_examples(page, least, monkeypatch):
