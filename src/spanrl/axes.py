@@ -88,6 +88,21 @@ def _has_windows() -> bool:
     return get_backend().lower() not in _FILES_ONLY
 
 
+def draw_mean(ax: Any, t: Any, mean: Any, low: Any, high: Any, place: int, *, width: float = 1.6) -> Any:
+    """Draw a line and, where its ends are known, a band, in the colour and dashes of the curve number ``place``; return the line."""
+    colour, dashes = PALETTE[place % len(PALETTE)], DASHES[place // len(PALETTE) % len(DASHES)]
+    if np.isfinite(low).any():
+        ax.fill_between(t, low, high, color=colour, alpha=0.15, linewidth=0)
+    return ax.plot(t, mean, color=colour, linestyle=(0, dashes) if dashes else "solid", linewidth=width)[0]
+
+
+def set_scales(ax: Any, x: str, y: str) -> None:
+    """Set the scales, "linear" or "log", of axes on which lines stand; one without a positive value stays linear."""
+    lines = ax.get_lines()
+    ax.set_xscale(x if any((line.get_xdata() > 0).any() for line in lines) else "linear")
+    ax.set_yscale(y if any((line.get_ydata() > 0).any() for line in lines) else "linear")
+
+
 def tidy(ax: Any) -> None:
     """Give ``ax`` the common look: two spines, a pale grid behind the lines, large numbers as multiples of a power of ten."""
     ax.spines[["top", "right"]].set_visible(False)

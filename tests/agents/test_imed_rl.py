@@ -201,3 +201,11 @@ class TestOptions:
     def test_the_horizon_is_not_read(self):
         _, learner = compiled("three-state", IMEDRL(), 100, SEED)
         assert not learner.info.horizon_was_read
+
+
+def test_steps_whose_sweeps_do_not_suffice_are_counted():
+    """The usual tolerance is always reached; one below rounding is not, unless two sweeps agree to the last bit."""
+    enough, _ = compiled(PROBLEMS["bernoulli"], IMEDRL(), 300, SEED)
+    assert enough.meta["steps_unsolved"] == 0
+    precise, _ = compiled(PROBLEMS["bernoulli"], IMEDRL(tol=1e-300), 300, SEED)
+    assert 50 < precise.meta["steps_unsolved"] <= 300 - 9, "pairs never played are played without a solve"

@@ -9,9 +9,9 @@ import numpy as np
 from by_hand import ENVS, HORIZON, experiment, root
 from reading import read
 
+from spanrl.experiments.coincidence import WITHIN, coinciding
 from spanrl.experiments.spec import Cell
 from spanrl.report.chapters import Curve, chapters
-from spanrl.report.coincidence import WITHIN, coinciding
 from spanrl.report.plots import plot_curves
 from spanrl.report.text import display_names
 

@@ -31,7 +31,7 @@ from spanrl.agents.offers import STEPS as OFFERS_STEPS
 from spanrl.confidence.estimate import read_only
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed, Signature, check_part, loop, part
-from spanrl.kernels.sampling import Sampler, draw, sfc64
+from spanrl.kernels.sampling import ELAPSED, LIMIT, Sampler, begin_anew, draw, sfc64
 from spanrl.models.info import ProblemInfo
 from spanrl.models.policy import Policy
 from spanrl.models.states import StateReader
@@ -65,7 +65,8 @@ def _step_examples() -> tuple[Any, ...]:
     whole, words = np.zeros(2, dtype=np.int64), np.zeros(4, dtype=np.uint64)
     longs, reals = read_only(words), read_only(np.zeros(1))
     numbers = read_only(np.zeros(1, dtype=np.uint32))
-    sampler = Sampler(read_only(whole), numbers, reals, longs, longs, longs, numbers)
+    flags = read_only(np.zeros(1, dtype=np.bool_))
+    sampler = Sampler(read_only(whole), numbers, reals, longs, longs, longs, numbers, flags, whole)
     world = World(sampler, reals, words, whole, np.zeros(2))
     return world, Memory(np.zeros(1), read_only(whole), np.zeros(1), whole, words), 1
 
@@ -91,7 +92,19 @@ def take_step(world, pair):
     world.sums[_MEAN] += world.mean[pair]
     world.where[_T] += 1
     world.where[_STATE] = state
+    if world.sampler.clock.size > 0:
+        _turn_clock(world, outcome, words)
     return reward, state
+
+
+@part
+def _turn_clock(world, outcome, words):
+    """Let the clock run on, and cut the episode where it is time: the agent is elsewhere then, and sees no transition."""
+    clock = world.sampler.clock
+    clock[ELAPSED] = 0 if world.sampler.ends[outcome] else clock[ELAPSED] + 1
+    if clock[ELAPSED] == clock[LIMIT]:
+        x, words[0], words[1], words[2], words[3] = sfc64(words[0], words[1], words[2], words[3])
+        world.where[_STATE], clock[ELAPSED] = begin_anew(world.sampler, x), 0
 
 
 @loop
@@ -116,6 +129,7 @@ class StepRules:
         settings: the options that they read.
         values, visits: how many real and whole numbers it remembers; all are 0 at first.
         greedy: the pair of each state [S] that is best by a memory, for ``run.policy``; None where the agent has none.
+        notes: what the record of a run tells of its memory.
     """
 
     decide: Callable[..., Any]
@@ -125,6 +139,7 @@ class StepRules:
     values: int
     visits: int
     greedy: Callable[[Memory], NDArray[np.int64]] | None = None
+    notes: Callable[[Memory], dict[str, Any]] | None = None
 
 
 def first_best(pair_ptr: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -193,6 +208,11 @@ class StepLearner:
         self.t, self._pair = t, -1
         if is_compilable(self.rng):
             set_state(self.rng, self.memory.words)
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What the record of a run tells of this learner."""
+        return {} if self.rules.notes is None else self.rules.notes(self.memory)
 
     def get_state(self) -> dict[str, Any]:
         """Return all that the learner knows, as numbers and arrays; its generator is not part of it. Not between act and observe."""

@@ -15,9 +15,11 @@ from spanrl.cli.output import (
     MODEL_HELP,
     Costs,
     Json,
+    Plugins,
     Settings,
     TextTable,
     compiling,
+    import_plugins,
     number,
     on_terminal,
     print_json,
@@ -43,6 +45,7 @@ def list_(
     what: Annotated[
         str, typer.Argument(help="What to list: envs, agents or experiments; all where left out.", show_default=False)
     ] = "",
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """List what can be used by name: environments and agents with their parameters, and experiments."""
@@ -58,6 +61,7 @@ def list_(
     }
     if what and what not in kinds:
         raise names.unknown("list", "kind of thing", what, kinds)
+    import_plugins("list", plugin)
     chosen = {kind: kinds[kind] for kind in ([what] if what else kinds)}
     if as_json:
         print_json({kind: [_described(entry) for entry in entries()] for kind, (_, entries) in chosen.items()})
@@ -88,6 +92,7 @@ def analyse(
         str, typer.Option(help="auto (small models), yes or no: the diameter takes one shortest-path problem a state.")
     ] = "auto",
     costs: Costs = False,
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """Show what a known model is: communication class, optimal gain, bias span, diameter, optimal policy."""
@@ -96,6 +101,7 @@ def analyse(
     wanted: dict[str, str | bool] = {"auto": "auto", "yes": True, "no": False}
     if diameter not in wanted:
         raise OptionError(f"analyse: --diameter must be auto, yes or no; got {diameter!r}.")
+    import_plugins("analyse", plugin)
     mdp = _load(model, costs)
     if not isinstance(mdp, MDP):
         raise ModelError(
@@ -166,11 +172,13 @@ def plan(
         ),
     ] = "",
     costs: Costs = False,
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """Solve a model, with or without a bound on the bias span, and show the policy with its certified gain."""
     bound, width = to_number("plan", "--span-bound", span_bound), to_number("plan", "--tol", tol)
     most, n_threads = _at_least_one("--max-sweeps", max_sweeps), _at_least_one("--threads", threads)
+    import_plugins("plan", plugin)
     loaded = _load(model, costs)
     from spanrl.planning.small import solve_small
     from spanrl.planning.solve import check_options, solve
@@ -264,7 +272,7 @@ def _load(text: str, costs: bool) -> MDP | BoundedMDP:
 
 def _loaded(text: str) -> MDP | BoundedMDP:
     path = Path(text)
-    if path.suffix == ".npz" or path.is_file() or "/" in text or os.sep in text:
+    if not text.startswith("gym:") and (path.suffix == ".npz" or path.is_file() or "/" in text or os.sep in text):
         from spanrl.models import files
         from spanrl.models.bounded import BoundedMDP
         from spanrl.models.mdp import MDP

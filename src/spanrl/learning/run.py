@@ -35,9 +35,11 @@ class Run:
     where g* is not known. ``episodes`` has one row per episode: its ``start``, the optimistic ``gain`` and ``span``, the ``sweeps`` of the
     solver, and whether the policy was ``deterministic``; with ``audit=True`` also whether the confidence set ``contains`` the true model,
     and the bracket ``gain_low``, ``gain_high``. ``meta`` tells env, agent, seed, horizon, points, gain, interrupted, audit, r_min,
-    r_max, n_states, n_actions and seconds (planning, simulating, total). Where a Gymnasium environment cuts its episodes it also has
-    ``step_limit`` (None where the environment itself cuts them) and, unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
-    Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty. In a model with costs ``meta["costs"]`` is
+    r_max, n_states, n_actions and seconds (planning, simulating, total). Of a Gymnasium environment it also has how it was ``played``
+    (from its table, or step by step); where that cuts its episodes, ``step_limit`` (None where the environment itself cuts them) and,
+    unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
+    Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty; with NOSS, ``plans_cut`` the plans that
+    ended unconverged; with IMED-RL, ``steps_unsolved`` the steps whose sweeps did not suffice. In a model with costs ``meta["costs"]`` is
     True; arrays and ``meta`` hold rewards = −costs all the same, as files do, and what is printed and drawn are costs.
     ``notes`` are sentences without which the run should not be read: that the confidence sets were vacuous to the end
     (:mod:`spanrl.confidence.vacuity`), or that the span bound is below sp(h*).
@@ -210,6 +212,7 @@ class Run:
         meta, seconds = self.meta, self.meta["seconds"]
         lines = {
             "steps": self._steps(),
+            **({"played": meta["played"]} if "played" in meta else {}),
             self._paid: f"{flip(self.costs, float(_last(self.reward))):.6g}",
             "regret": self._regret() + (f"; {self.regret_note}" if self.regret_note else ""),
             "episodes": f"{_last(self.n_episodes):,}",

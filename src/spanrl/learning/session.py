@@ -124,7 +124,7 @@ class Session:
         """Return what was measured so far."""
         _, planning, simulating = self.spent()
         seconds = {"planning": planning, "simulating": simulating}
-        notes = self.learner.notes if isinstance(self.learner, Learner) else {}
+        notes = self.learner.notes if isinstance(self.learner, Learner | StepLearner) else {}
         return self._recorder.run(self.meta | {"gain": self._recorder.gain} | notes, seconds, interrupted)
 
     def learned(self) -> Learned:
@@ -143,7 +143,7 @@ class Session:
         if not self._tally.any():
             return Batch.from_dict(learner.since if isinstance(learner, Learner) else {})
         assert isinstance(self._world, TableWorld)
-        sampler, outcome = self._world.env.sampler, np.flatnonzero(self._tally)
+        sampler, outcome = self._world.sampler, np.flatnonzero(self._tally)
         pair = np.searchsorted(sampler.out_ptr, outcome, side="right") - 1
         return Batch(pair, sampler.reward[outcome], sampler.succ[outcome], self._tally[outcome])
 
@@ -182,6 +182,7 @@ class Session:
             "t": self._t, "state": self._state, "sums": list(self._sums), "tally": self._tally.copy(),
             "simulating": self._simulating, "horizon_was_read": self.info.horizon_was_read,
             "env_rng": _rng_state(self._env_rng), "agent_rng": _rng_state(self._agent_rng),
+            "elapsed": self._world.elapsed if isinstance(self._world, TableWorld) else 0,
             **self._recorder.state(),
             **{f"learner.{name}": value for name, value in self.learner.get_state().items()},
         }  # fmt: skip
@@ -203,7 +204,8 @@ class Session:
         _set_rng(self._agent_rng, given.inner("agent_rng"))
         if given.flag("horizon_was_read"):
             _ = info.horizon  # and so it stays
-        self._world.resume(self._env_rng)
+        limit = self._world.step_limit
+        self._world.resume(self._env_rng, given.integer("elapsed", 0, 0 if limit is None else limit - 1))
         self._recorder.restore(given, t)
         prefix = "learner."
         self.learner.set_state({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
@@ -214,7 +216,7 @@ class Session:
 
     def _read_tally(self, given: StateReader, world: TableWorld) -> NDArray[np.int64]:
         """Return how often each outcome was drawn in the episode under way; empty where steps are not compiled."""
-        n_outcomes = world.env.sampler.succ.size
+        n_outcomes = world.sampler.succ.size
         tally = given.array("tally", np.int64, (None,), 0, self._t)
         if tally.size not in (0, n_outcomes):
             raise RunFileError(f"checkpoint: 'tally' must have {n_outcomes} entries; got {tally.size}.")
@@ -238,7 +240,7 @@ class Session:
             times = recorder.upcoming(_RECORDS)
             is_first = self._t == 0 and recorder.horizon > _SHORT  # a long run soon has something to return
             steps = 1 if is_first else BUDGET
-            episodes = learner.play(env.sampler, env.mdp.reward, stage, times, steps)
+            episodes = learner.play(world.sampler, env.mdp.reward, stage, times, steps)
             marks = stage.marks[: stage.where[MARKED]]
             recorder.take(episodes, marks)
             spent = {name: seconds - before[name] for name, seconds in learner.phases.items()}
@@ -253,7 +255,7 @@ class Session:
     def _stage(self, world: TableWorld, learner: Learner) -> Stage:
         """Return the run as compiled code takes it."""
         if not self._tally.size:
-            self._tally = np.zeros(world.env.sampler.succ.size, dtype=np.int64)
+            self._tally = np.zeros(world.sampler.succ.size, dtype=np.int64)
         self._words = get_state(self._env_rng)
         plan = learner.plan
         where = np.array([self._t, self._state, TO_BEGIN, False, 0, 0, 0, learner.steps_left, 1, learner.began_in])
@@ -265,7 +267,7 @@ class Session:
 
     def _run_watched(self, world: TableWorld, learner: Learner, tick: Tick) -> None:
         """Play the steps in compiled code and meet Python at the end of every episode: a hook looks at it, or a method is overridden."""
-        sampler, mean, recorder = world.env.sampler, world.env.mdp.reward, self._recorder
+        sampler, mean, recorder = world.sampler, world.env.mdp.reward, self._recorder
         table, batch = (sampler.out_ptr, sampler.reward, sampler.succ), _room(world)
         if not self._tally.size:
             self._tally = np.zeros(sampler.succ.size, dtype=np.int64)
@@ -312,7 +314,7 @@ class Session:
         self._words = words = get_state(self._env_rng)
         where, sums = np.array([self._t, self._state]), np.array(self._sums)
         marks = np.empty((_RECORDS, 3))
-        inside = World(env.sampler, env.mdp.reward, words, where, sums)
+        inside = World(world.sampler, env.mdp.reward, words, where, sums)
         while self._t < recorder.horizon:
             tick(self._t)
             begun = perf_counter()
@@ -363,7 +365,7 @@ def _policy_of(learner: Any, info: ProblemInfo) -> Policy | str:
 
 def _room(world: TableWorld) -> Batch:
     """Allocate for all that can happen in an episode, with its two pairs per state."""
-    sampler = world.env.sampler
+    sampler = world.sampler
     most = 2 * world.env.mdp.n_states * int(np.diff(sampler.out_ptr).max())
     return Batch.room(min(most, sampler.succ.size))
 
