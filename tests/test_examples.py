@@ -14,8 +14,8 @@ from scipy import stats
 import spanrl
 
 ROOT = Path(__file__).parents[1]
-REGRET, ENVIRONMENTS, WIDTHS, FAMILY = (
-    ROOT / "examples" / f"{name}.py" for name in ("regret", "environments", "widths", "family")
+REGRET, ENVIRONMENTS, WIDTHS, FAMILY, ANSWERS = (
+    ROOT / "examples" / f"{name}.py" for name in ("regret", "environments", "widths", "family", "answers")
 )
 
 
@@ -95,3 +95,19 @@ def test_the_figures_of_the_family_are_of_all_agents(tmp_path) -> None:
     assert {path.stem for path in (ROOT / "docs" / "figures" / "family").iterdir()} == set(
         runpy.run_path(str(FAMILY))["AGENTS"]
     )
+
+
+def test_the_figures_of_the_answers(tmp_path) -> None:
+    """Those of the page are the ones that its code draws."""
+    example = runpy.run_path(str(ANSWERS))
+    page = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
+    assert f'"{example["QUEUES"]}"' in page
+    example["main"](tmp_path)
+    for path in tmp_path.iterdir():
+        assert f"(figures/{path.name})" in page
+        assert (ROOT / "docs" / "figures" / path.name).read_bytes().startswith(b"\x89PNG")
+    cells = example["draw"]()["policy-two-queues.png"].axes[0].get_images()[0].get_array()
+    policy = spanrl.solve(spanrl.make(example["QUEUES"]).mdp).policy
+    blue, orange = cells[0, 0], cells[5, 5]
+    for x, y in ((0, 11), (5, 10), (7, 11), (8, 11), (11, 0)):
+        assert (cells[y, x] == (blue if policy.at((x, y)) == "serve x" else orange)).all()

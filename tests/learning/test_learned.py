@@ -97,10 +97,20 @@ def test_a_resumed_session_has_learned_the_same(env) -> None:
         np.testing.assert_array_equal(one.learned().model.times, whole.learned().model.times)
 
 
-def test_gymnasium_is_counted_by_hand() -> None:
-    run = learn(gymnasium.make("FrozenLake-v1"), SCAL(2.0), horizon=500, seed=0)
+@pytest.mark.parametrize("played", ["table", "steps"])
+def test_gymnasium(played: str) -> None:
+    """From its table, where resets after a cut are no transitions, and step by step, where a wrapper hides the table."""
+    env = gymnasium.make("FrozenLake-v1", max_episode_steps=7)
+    if played == "steps":
+        env = gymnasium.wrappers.TransformReward(env, float)
+    run = learn(env, SCAL(2.0), horizon=500, seed=0)
     assert run.model.n.sum() == 500
+    assert run.model.times.sum() == 500
     assert run.policy.probs.shape == (16, 4)
+    mdp = MDP.from_gymnasium(gymnasium.make("FrozenLake-v1"))
+    for i in np.flatnonzero(run.model.n):
+        row = run.model.succ[run.model.succ_ptr[i] : run.model.succ_ptr[i + 1]]
+        assert set(row.tolist()) <= {s for s, _ in mdp.successors(run.model.state[i], run.model.action[i])}
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ def test_the_frame_has_a_row_per_action_played(switching) -> None:
     rows = [(*name, action, p) for name, row in zip(NAMES, switching.probs, strict=True)
             for action, p in zip(switching.action_names, row, strict=True) if p]  # fmt: skip
     assert frame.rows() == rows
-    pandas = pytest.importorskip("pandas")
-    assert list(pandas.DataFrame(frame.to_dict(as_series=False)).itertuples(index=False, name=None)) == rows
+    pytest.importorskip("pandas")
+    assert list(switching.to_pandas().itertuples(index=False, name=None)) == rows
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,7 @@ def test_the_frame_has_a_row_per_action_played(switching) -> None:
         (["idle", "busy"], ["a", 1], {"state": ["idle", "busy"], "action": ["1", "a"]}),
         ([(1,), (2,)], None, {"x0": [1, 2], "action": [1, 0]}),
         ([(1, "a"), (2, "b")], None, {"state": ["(1, a)", "(2, b)"], "action": [1, 0]}),
+        (["a", "b"], [2**70, 0], {"state": ["a", "b"], "action": ["0", str(2**70)]}),
         ([True, False], [("x", 1), ("y", 2)], {"state": [1, 0], "action": ["(y, 2)", "(x, 1)"]}),
     ],
 )

@@ -26,7 +26,6 @@ from spanrl.experiments.reading import VALUES, Curve, Group, StoredCell, read_ce
 from spanrl.experiments.spec import Spec, SpecEntry
 from spanrl.experiments.statistics import Floats
 from spanrl.experiments.sweep import Sweep, sweep
-from spanrl.terminal import visible
 
 _ROUNDING = 1e-12  # of sums of rewards, relative: agents whose rewards are added in another order differ so much
 _GROUP = {"env": str, "agent": str, "label": str}

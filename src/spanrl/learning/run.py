@@ -65,7 +65,7 @@ class Run:
     n_episodes: NDArray[np.int64]
     episodes: dict[str, Array]
     meta: dict[str, Any]
-    _learned: Learned = field(default=Learned(_NOT_SAVED, _NOT_SAVED))
+    _learned: Learned = field(init=False, default=Learned(_NOT_SAVED, _NOT_SAVED))
 
     def __post_init__(self) -> None:
         """Check that all is there, and freeze the arrays."""
@@ -90,6 +90,11 @@ class Run:
     def interrupted(self) -> bool:
         """Whether the run was stopped before its horizon."""
         return bool(self.meta["interrupted"])
+
+    def keep(self, learned: Learned) -> Run:
+        """Hold what the learner knew at the end, which files do not; return the run."""
+        object.__setattr__(self, "_learned", learned)
+        return self
 
     @property
     def policy(self) -> Policy:
