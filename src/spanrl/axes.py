@@ -88,6 +88,12 @@ def _has_windows() -> bool:
     return get_backend().lower() not in _FILES_ONLY
 
 
+def literal(text: str) -> str:
+    """Return ``text`` so that matplotlib takes it literally: no formula between dollars, no hiding behind an underscore."""
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
 def draw_mean(ax: Any, t: Any, mean: Any, low: Any, high: Any, place: int, *, width: float = 1.6) -> Any:
     """Draw a line and, where its ends are known, a band, in the colour and dashes of the curve number ``place``; return the line."""
     colour, dashes = PALETTE[place % len(PALETTE)], DASHES[place // len(PALETTE) % len(DASHES)]

@@ -200,7 +200,7 @@ class Env:
         """Return the outcomes of an available pair, sorted by (successor, reward, law)."""
         i = self.mdp.pair(state, action)
         part = slice(self.out_ptr[i], self.out_ptr[i + 1])
-        columns = (self.out_prob, self.out_succ, self.out_reward, self.out_law, *self._flags)
+        columns: list[Array] = [self.out_prob, self.out_succ, self.out_reward, self.out_law, *self._flags]
         return [Outcome(*row) for row in zip(*(column[part].tolist() for column in columns), strict=True)]
 
     def reset(self, rng: np.random.Generator) -> int:
@@ -231,8 +231,8 @@ class Env:
         from spanrl.kernels.sampling import Sampler, build_slots
 
         ptr, prob, succ, reward, ends = self._realised
-        slots = (immutable(table, table.dtype) for table in build_slots(ptr, prob, succ))
-        return Sampler(ptr, succ, reward, *slots, ends, self.new_clock())
+        start, threshold, successors, outcome = (immutable(part, part.dtype) for part in build_slots(ptr, prob, succ))
+        return Sampler(ptr, succ, reward, start, threshold, successors, outcome, ends, self.new_clock())
 
     def new_clock(self) -> NDArray[np.int64]:
         """Return a clock for one run: no step of the episode yet, and the limit; empty where episodes are not cut."""

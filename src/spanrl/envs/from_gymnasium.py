@@ -194,7 +194,7 @@ class _Table:
         if is_last:  # all others are cut, and begin anew as well
             copies = np.where(ends, 1, self.starts.size)
             place = np.arange(copies.sum()) - np.repeat(np.cumsum(copies) - copies, copies)
-            which, owner, ends = (np.repeat(column, copies) for column in (which, owner, ends))
+            which, owner, ends = np.repeat(which, copies), np.repeat(owner, copies), np.repeat(ends, copies)
             succ = np.where(ends, np.repeat(succ, copies), place)
             prob = np.where(ends, 1.0, self.start[self.starts[place]]) * np.repeat(prob, copies)
         state = first[k] + np.searchsorted(layers[k], self.state[pairs])

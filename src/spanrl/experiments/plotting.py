@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl import names
-from spanrl.axes import DARK_GREY, draw_mean, new_axes, set_scales, tidy
+from spanrl.axes import DARK_GREY, draw_mean, literal, new_axes, set_scales, tidy
 from spanrl.errors import OptionError
 from spanrl.experiments.coincidence import coinciding
 from spanrl.options import one_of
@@ -58,13 +58,13 @@ def plot_means(results: Results, ax: Any, env: str | None, value: str, scale: st
     together = {group[0]: group for group in coinciding(curves, y)}
     hidden = {agent for group in together.values() for agent in group[1:]}
     for agent, curve in curves.items():
-        line = draw_mean(ax, *curve, places[agent])
-        named = " = ".join(labels[one] for one in together.get(agent, [agent]))
-        line.set_label("_" if agent in hidden else _literal(named))
+        if agent not in hidden:
+            named = " = ".join(labels[one] for one in together.get(agent, [agent]))
+            draw_mean(ax, *curve, places[agent]).set_label(literal(named))
     set_scales(ax, *scales_of(shown, scale))
     ax.set_xlabel("step t")
     ax.set_ylabel(TITLES[shown] + (" (gain unknown)" if shown != value else ""))
-    ax.set_title(_literal(chosen), fontsize="medium", color=DARK_GREY)
+    ax.set_title(literal(chosen), fontsize="medium", color=DARK_GREY)
     ax.margins(x=0.02)
     ax.legend(frameon=False)
     tidy(ax)
@@ -91,9 +91,3 @@ def _curves(results: Results, env: str | None, value: str) -> tuple[str, str, di
         if "regret" not in value or any(np.isfinite(curve.mean).any() for curve in curves.values()):
             break
     return labels[chosen], shown, curves
-
-
-def _literal(text: str) -> str:
-    """Return ``text`` so that matplotlib takes it literally: no formula between dollars, no hiding behind an underscore."""
-    text = text.replace("$", r"\$")
-    return f" {text}" if text.startswith("_") else text

@@ -60,7 +60,8 @@ def _constants(chapter: Chapter) -> str:
     known = chapter.problem
     names = {"gain": "g*", "span": "sp(h*)", "diameter": "D"}
     told = [f"{letters} = {number(known[key])}" for key, letters in names.items() if not math.isnan(known[key])]
-    return ", ".join([f"S = {known['n_states']:,}, A = {known['n_actions']:,}", *told])
+    cut = "" if known["exact"] else ". Episodes are cut, which g* ignores: regrets are not exact."
+    return ", ".join([f"S = {known['n_states']:,}, A = {known['n_actions']:,}", *told]) + cut
 
 
 def _switches(chapter: Chapter) -> list[Switch]:
