@@ -39,10 +39,12 @@ def commands():
         (EXPERIMENTS, 11),
         (PROCESSES, 4),
         (AGENTS, 36),
-        (FAMILY, 10),
+        (FAMILY, 2),
         (SOLVER, 3),
         (REFERENCE, 8),
+        *((page, 2) for page in sorted((DOCS / "algorithms").glob("*.md"))),
     ],
+    ids=lambda part: part.stem if isinstance(part, Path) else "",
 )
 def test_python_examples(page, least, monkeypatch):
     for registry in (agents, envs):  # an example registers its own
