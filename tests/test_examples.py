@@ -15,13 +15,8 @@ from scipy import stats
 import spanrl
 
 ROOT = Path(__file__).parents[1]
-<<<<<<< HEAD
-REGRET, ENVIRONMENTS, WIDTHS, FAMILY, ANSWERS = (
-    ROOT / "examples" / f"{name}.py" for name in ("regret", "environments", "widths", "family", "answers")
-=======
-REGRET, ENVIRONMENTS, WIDTHS, FAMILY, ALGORITHMS = (
-    ROOT / "examples" / f"{name}.py" for name in ("regret", "environments", "widths", "family", "algorithms")
->>>>>>> family
+REGRET, ENVIRONMENTS, WIDTHS, FAMILY, ANSWERS, ALGORITHMS = (
+    ROOT / "examples" / f"{name}.py" for name in ("regret", "environments", "widths", "family", "answers", "algorithms")
 )
 
 
@@ -103,7 +98,6 @@ def test_the_figures_of_the_family_are_of_all_agents(tmp_path) -> None:
     )
 
 
-<<<<<<< HEAD
 def test_the_figures_of_the_answers(tmp_path) -> None:
     """Those of the page are the ones that its code draws."""
     example = runpy.run_path(str(ANSWERS))
@@ -118,7 +112,8 @@ def test_the_figures_of_the_answers(tmp_path) -> None:
     blue, orange = cells[0, 0], cells[5, 5]
     for x, y in ((0, 11), (5, 10), (7, 11), (8, 11), (11, 0)):
         assert (cells[y, x] == (blue if policy.at((x, y)) == "serve x" else orange)).all()
-=======
+
+
 def test_the_pages_of_agents_are_made_from_their_docstrings() -> None:
     """Run examples/algorithms.py after a change of a docstring or of the table of docs/family.md."""
     example, docs = runpy.run_path(str(ALGORITHMS)), ROOT / "docs"
@@ -140,4 +135,3 @@ def test_docstrings_become_markdown() -> None:
         "A *new* thing of h\\* and g\\*, see `x` and [`spanrl.kernels.kl`](../../src/spanrl/kernels/kl.py):\n\n"
         "```text\na ← b\n\n  c\n```\n\n* one line\n* two"
     )
->>>>>>> family
