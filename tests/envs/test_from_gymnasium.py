@@ -169,7 +169,7 @@ class TestTimeInTheState:
     def test_every_outcome(self, limit: int) -> None:
         env = from_gymnasium(standard(Table(WALK, START), limit), time_in_state=True)
         mdp, expected = env.mdp, enumerated(limit)
-        names = [eval(name) for name in mdp.state_names]
+        names = list(mdp.state_names)
         assert len(set(names)) == len(names) == len({key[:2] for key in expected})
         found = {
             (*names[s], a): {(*names[o.succ], o.reward): o.prob for o in env.outcomes(s, a)}
@@ -186,7 +186,7 @@ class TestTimeInTheState:
         """Every episode has one step: the limit of 50 never comes."""
         once = {0: {0: [(1.0, 0, 1.0, True)]}}
         env = from_gymnasium(standard(Table(once, [1.0], n_actions=1), 50), time_in_state=True)
-        assert env.mdp.state_names == ("(0, 0)",)
+        assert list(env.mdp.state_names) == [(0, 0)]
         assert analyse(env.mdp).gain == 1.0
 
     def test_the_gain_knows_the_limit(self) -> None:

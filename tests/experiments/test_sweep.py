@@ -108,8 +108,8 @@ def test_without_a_sweep_there_are_no_columns(tmp_path: Path) -> None:
 
 def test_constants_of_the_environments(swept: Results) -> None:
     table = swept.problems
-    assert table.columns == ["env", "label", "n_states", "n_actions", "gain", "span", "diameter", "exact"]
-    assert table.rows()[0] == ("three-state", "three-state", 3, 2, 0.75, 1.5, np.inf, True)
+    assert table.columns == ["env", "label", "n_states", "n_actions", "gain", "span", "diameter", "exact", "costs"]
+    assert table.rows()[0] == ("three-state", "three-state", 3, 2, 0.75, 1.5, np.inf, True, False)
     assert len(table) == 3
 
 
@@ -159,6 +159,16 @@ class TestPlot:
         (folder / "cells").rename(tmp_path / "old")
         save(folder, Cell(*entries("riverswim", "ucrl"), 0), np.full(4, np.nan))
         assert load_results(folder).plot().get_ylabel() == "cumulative reward (gain unknown)"
+
+    def test_costs(self, tmp_path: Path) -> None:
+        folder = write(tmp_path / "DIR", entries("riverswim"), entries("ucrl"))
+        for seed in range(2):
+            reseal(
+                folder / "cells" / "riverswim" / "ucrl" / f"00{seed}", lambda content: content["run"].update(costs=True)
+            )
+        ax = load_results(folder).plot(value="reward")
+        assert ax.get_ylabel() == "cumulative cost"
+        np.testing.assert_allclose(ax.lines[0].get_ydata(), 0.1 * TIMES - 0.75 * TIMES - 0.5)
 
     def test_nothing_positive_stays_linear(self, tmp_path: Path) -> None:
         folder = write(tmp_path / "DIR", entries("riverswim"), entries("ucrl"), seeds=1)

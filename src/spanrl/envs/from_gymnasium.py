@@ -155,7 +155,8 @@ def _with_time(name: str, table: GymTable, limit: int) -> Env:
     )
     start = np.zeros(first[-1])
     start[: layers[0].size] = table.start[layers[0]]
-    names = [f"({s}, {k})" for k, layer in enumerate(layers) for s in layer.tolist()]
+    steps = np.repeat(np.arange(len(layers)), np.diff(first))
+    names = np.column_stack((np.concatenate(layers), steps))
     return _env(name, timed, None, start, state_names=names)
 
 

@@ -23,7 +23,10 @@ _RECOMPUTE = "Run the experiment again to recompute it."
 
 
 class Problem(NamedTuple):
-    """What a cell knows of its environment: its size; g*, sp(h*) and D, NaN where they are not known; whether g* is exact."""
+    """What a cell knows of its environment: its size; g*, sp(h*) and D, NaN where they are not known; whether g* is exact.
+
+    Where it has ``costs``, g* is −cost, as in all files.
+    """
 
     n_states: int
     n_actions: int
@@ -31,6 +34,7 @@ class Problem(NamedTuple):
     span: float
     diameter: float
     exact: bool
+    costs: bool
 
 
 class StoredCell(NamedTuple):
@@ -105,7 +109,7 @@ def _read_finished(folder: Path, cell: Cell) -> tuple[StoredCell, dict[str, str 
             np.nan if run.get(name) is None else float(run[name]) for name in ("gain", "optimal_span", "diameter")
         )
         is_exact = run.get("regret_exact", True) is True
-        problem = Problem(run["n_states"], run["n_actions"], gain, span, diameter, is_exact)
+        problem = Problem(run["n_states"], run["n_actions"], gain, span, diameter, is_exact, run.get("costs") is True)
         parameters = run.get("parameters", {})  # cells of spanrl before 0.4 do not say
         horizon, digest = content["spec"]["horizon"], content["sha256"][CURVE_FILE]
         found = StoredCell(cell, horizon, problem.gain, content["seconds"], digest, problem, parameters)
