@@ -65,7 +65,7 @@ def test_names_come_from_the_model() -> None:
     run = learn("riverswim", "ucrl", horizon=100, seed=0)
     mdp = make("riverswim").mdp
     assert (run.policy.state_names, run.policy.action_names) == (mdp.state_names, mdp.action_names)
-    assert "s0     left    100  0.0005  s0 (1)" in str(run.model)
+    assert "s0     left    100  0.0005  s0: 1" in str(run.model)
     assert repr(run.model).startswith("<LearnedModel: 100 steps, 1 of 12 pairs played>")
 
 
