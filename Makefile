@@ -8,6 +8,9 @@ PEERS := .venv-peers
 LOWEST := .venv-lowest
 PEERS_PYTHON ?= $(PYTHON)
 
+# Compiled modules are kept, whatever the surroundings say: tests and workers are hundreds of processes that import the same files.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo examples test lowest lint bench bench-smoke peers format clean
 
 $(VENV)/.installed: pyproject.toml
