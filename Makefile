@@ -9,6 +9,9 @@ LOWEST := .venv-lowest
 COMPAT := .venv-compat
 PEERS_PYTHON ?= $(PYTHON)
 
+# Compiled modules are kept, whatever the surroundings say: tests and workers are hundreds of processes that import the same files.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo examples test lowest compat dist docs pages notebooks notebooks-check lint bench bench-smoke peers format clean
 
 $(VENV)/.installed: pyproject.toml
