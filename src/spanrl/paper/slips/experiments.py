@@ -8,12 +8,13 @@ import numpy as np
 
 import spanrl
 from spanrl.learning.run import Run
+from spanrl.paper.claims.base import Number
 from spanrl.paper.claims.comparing import SAME
 from spanrl.paper.slips.base import Finding, Statement
 
 HORIZON = 10**6
 SEEDS = range(5)
-RUNS = {"runs of 10⁶ steps": len(SEEDS)}
+RUNS: dict[str, Number] = {"runs of 10⁶ steps": len(SEEDS)}
 
 
 def _runs(agent: str, env: str = "three-state") -> list[Run]:
