@@ -17,7 +17,7 @@ from spanrl.paper.experiments import experiment_spec
 
 CLAIMS = all_claims()
 LEARNING = ["C0", "C1", "C2", "R1", "R2", "R6", "R3", "R4", "R5"]
-EXPERIMENTS = ["G1", "G2", "G5", "G3", "G4"]
+EXPERIMENTS = ["G1", "G2", "G5", "G6", "G7", "G3", "G4"]
 IDS = [
     *("E0", "E1", "L2", "L3", "P1", "L5"),
     *(f"O{i}" for i in range(1, 10)),
