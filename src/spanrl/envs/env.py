@@ -25,9 +25,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from spanrl.errors import ModelError
 from spanrl.models import checks
-from spanrl.models.checks import ROUNDING, Array, immutable
+from spanrl.models.checks import Array, immutable
 from spanrl.models.costs import flip, flip_ends, reward_range
 from spanrl.models.mdp import MDP
+from spanrl.models.rows import mean_rewards, row_totals
 from spanrl.names import Value
 from spanrl.options import one_of
 
@@ -127,7 +128,7 @@ class Env:
             ptr,
             succ,
             prob,
-            _mean_rewards(ptr, prob, reward),
+            mean_rewards(ptr, prob, reward),
             r_min=low,
             r_max=high,
             start=start,
@@ -277,7 +278,7 @@ def _canonical(ptr: Array, prob: Array, succ: Array, reward: Array, law: Array) 
     prob = np.bincount(group, weights=prob)
     pair, succ, reward, law = (column[first] for column in (pair, succ, reward, law))
     ptr = np.concatenate(([0], np.cumsum(np.bincount(pair, minlength=n_pairs))))
-    return ptr, prob / _totals(ptr, prob)[pair], succ, reward, law
+    return ptr, prob / row_totals(ptr, prob)[pair], succ, reward, law
 
 
 def _realised(env: Env) -> tuple[Array, Array, Array, Array]:
@@ -302,20 +303,3 @@ def _realised(env: Env) -> tuple[Array, Array, Array, Array]:
         immutable(succ[first], np.uint32),
         immutable(reward[first] + 0.0, np.float64),
     )
-
-
-def _totals(ptr: Array, prob: Array) -> NDArray[np.float64]:
-    """Return the sum of each pair's probabilities, exactly one where it is one to rounding."""
-    total = np.add.reduceat(prob, ptr[:-1])
-    return np.where(np.abs(total - 1.0) > ROUNDING, total, 1.0)
-
-
-def _mean_rewards(ptr: Array, prob: Array, reward: Array) -> NDArray[np.float64]:
-    """Return Σ prob · reward of each pair, kept between the pair's smallest and largest reward against rounding.
-
-    The pairs have outcomes and rewards are finite; wrong probabilities are left to the MDP, which names them.
-    """
-    first = ptr[:-1]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.add.reduceat(prob * reward, first) / _totals(ptr, prob)
-    return np.clip(mean, np.minimum.reduceat(reward, first), np.maximum.reduceat(reward, first))
