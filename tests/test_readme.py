@@ -19,6 +19,7 @@ DOCS = README.parent / "docs"
 SLIPS, EXPERIMENTS, PROCESSES, AGENTS, FAMILY, SOLVER, REFERENCE = (
     DOCS / f"{name}.md" for name in ("slips", "experiments", "processes", "agents", "family", "solver", "reference")
 )
+OWN = DOCS / "your-own-problem.md"
 
 
 def commands():
@@ -42,6 +43,7 @@ def commands():
         (FAMILY, 10),
         (SOLVER, 3),
         (REFERENCE, 8),
+        (OWN, 35),
     ],
 )
 def test_python_examples(page, least, monkeypatch):
