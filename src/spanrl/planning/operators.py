@@ -291,7 +291,7 @@ def policy_chain(mdp: MDP, policy: Policy) -> tuple[Any, Vector]:
     checks.reject(
         "evaluate",
         missing,
-        lambda s: f"state {s}",
+        lambda s: f"state {mdp.name_of_state(s)}",
         "plays an action that is not available there",
         None,
         "Give probability to available actions only.",
