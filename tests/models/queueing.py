@@ -51,6 +51,35 @@ def single_queue(arrival: float, service: float, room: int) -> Functions:
     return 0, lambda x: ["serve"], outcomes
 
 
+def stock() -> Functions:
+    """Return an inventory with a lead time of two days: orders of 0, 4 or 8, demand 0..3, lost sales."""
+    demand = {0: 0.2, 1: 0.4, 2: 0.3, 3: 0.1}
+
+    def day(state: tuple[int, int, int], order: int) -> Iterator[tuple[float, tuple[int, int, int], float]]:
+        here, tomorrow, later = state
+        for wanted, p in demand.items():
+            sold = min(here, wanted)
+            cost = 4.0 * (order > 0) + 0.2 * (here - sold) + 5.0 * (wanted - sold)
+            yield p, (here - sold + tomorrow, later, order), cost
+
+    return (0, 0, 0), lambda state: [q for q in (0, 4, 8) if sum(state) + q <= 16], day
+
+
+def machine() -> Functions:
+    """Return a machine that wears from 0 to 4; a repair costs 3 and fails in 3 of 10 cases, a new machine costs 12."""
+
+    def day(wear: int, choice: str) -> Iterator[tuple[float, int, float]]:
+        if choice == "replace":
+            yield 1.0, 0, 12.0
+        elif choice == "repair":
+            yield from ((0.7, wear - 1, 3.0), (0.3, wear, 3.0))
+        else:
+            cost = 10.0 if wear == 4 else 0.5 * wear
+            yield from ((0.8, wear, cost), (0.2, min(wear + 1, 4), cost))
+
+    return 0, lambda wear: ["run", "repair", "replace"] if wear else ["run"], day
+
+
 def least_cost(start: Any, actions: Any, outcomes: Any) -> float:
     """Return the lowest average cost by the linear program over frequencies of pairs (Puterman, Sec. 8.8), for unichain models."""
     states, pairs, rows, costs = [start], [], [], []

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from queueing import least_cost, single_queue, two_queues
+from queueing import least_cost, machine, single_queue, stock, two_queues
 
 from spanrl import MDP, solve
 from spanrl.errors import ModelError
@@ -32,6 +32,13 @@ def test_two_queues_against_the_linear_program() -> None:
     assert solution.gain == pytest.approx(least_cost(*problem), abs=1e-7)
     assert solution.at((0, 3)).action == "y"
     assert solution.at((3, 0)).action == "x"
+
+
+@pytest.mark.parametrize("problem", [stock(), machine()], ids=["stock", "machine"])
+def test_stock_and_machines_against_the_linear_program(problem: Any) -> None:
+    assert solve(MDP.from_function(*problem, costs=True), tol=1e-9).gain == pytest.approx(
+        least_cost(*problem), abs=1e-7
+    )
 
 
 @pytest.mark.parametrize("room", [3, 40])

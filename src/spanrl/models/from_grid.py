@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _WHO = "MDP.from_grid"
 _MOST = 10**4  # outcomes of a pair
-_ENTRIES = 2**20  # of a block: states × actions × outcomes
+_ENTRIES = 2**18  # of a block: states × actions × outcomes
 _SHAPE = "An outcome is (probability, next states [n, k], reward)."
 
 

@@ -51,7 +51,8 @@ class Grid(NamedTuple):
 
     def states(self, cells: Array) -> NDArray[np.int64]:
         """Return the coordinates [n, k] of cells."""
-        return np.stack(np.unravel_index(cells, self.length), axis=1) + np.array(self.low)
+        states: NDArray[np.int64] = np.stack(np.unravel_index(cells, self.length), axis=1) + np.array(self.low)
+        return states
 
     def cells(self, states: Array) -> NDArray[np.int64]:
         """Return the cells of states [n, k], −1 for those outside."""

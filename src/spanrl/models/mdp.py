@@ -140,13 +140,10 @@ class MDP(PairTable):
         action_labels = labels.action_names(who, action_names, n_actions)
 
         def state_name(s: int) -> str:
-            return str(s) if state_labels is None else labels.shown(state_labels[s])
+            return labels.name_in_error(state_labels, s)
 
         def where(i: int) -> str:
-            a = int(actions[i])
-            return (
-                f"P[s={state_name(int(states[i]))}, a={a if action_labels is None else labels.shown(action_labels[a])}]"
-            )
+            return f"P[s={state_name(int(states[i]))}, a={labels.name_in_error(action_labels, int(actions[i]))}]"
 
         ptr, succs = checks.integers(who, "succ_ptr", succ_ptr), checks.indices(who, "succ", succ)
         checks.successor_table(who, ptr, succs, n_pairs, n_states, where)
@@ -367,11 +364,11 @@ class MDP(PairTable):
 
     def name_of_state(self, s: int) -> str:
         """Return what an error calls state s."""
-        return str(s) if self.state_names is None else labels.shown(self.state_names[s])
+        return labels.name_in_error(self.state_names, s)
 
     def name_of_action(self, a: int) -> str:
         """Return what an error calls action a."""
-        return str(a) if self.action_names is None else labels.shown(self.action_names[a])
+        return labels.name_in_error(self.action_names, a)
 
     def state_label(self, s: int) -> str:
         """Return the name of state s as text, or its number."""
