@@ -27,7 +27,7 @@ _MOST_DIGITS = 100
 
 
 def unknown(who: str, what: str, name: str, known: Iterable[str], otherwise: str = "") -> UnknownNameError:
-    """Return the error for a ``name`` that is not among ``known``, with the nearest one, else with all, or with what to do ``otherwise``."""
+    """Return the error for a ``name`` that is not among ``known``, with the nearest one, else all of them, or what to do ``otherwise``."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]!r}?" if near else otherwise or f"Known: {', '.join(known) or 'none'}."

@@ -155,7 +155,8 @@ def _with_time(name: str, table: GymTable, limit: int) -> Env:
     )
     start = np.zeros(first[-1])
     start[: layers[0].size] = table.start[layers[0]]
-    names = [f"({s}, {k})" for k, layer in enumerate(layers) for s in layer.tolist()]
+    steps = np.repeat(np.arange(len(layers)), np.diff(first))
+    names = np.column_stack((np.concatenate(layers), steps))
     return _env(name, timed, None, start, state_names=names)
 
 
@@ -194,7 +195,7 @@ class _Table:
         if is_last:  # all others are cut, and begin anew as well
             copies = np.where(ends, 1, self.starts.size)
             place = np.arange(copies.sum()) - np.repeat(np.cumsum(copies) - copies, copies)
-            which, owner, ends = (np.repeat(column, copies) for column in (which, owner, ends))
+            which, owner, ends = np.repeat(which, copies), np.repeat(owner, copies), np.repeat(ends, copies)
             succ = np.where(ends, np.repeat(succ, copies), place)
             prob = np.where(ends, 1.0, self.start[self.starts[place]]) * np.repeat(prob, copies)
         state = first[k] + np.searchsorted(layers[k], self.state[pairs])

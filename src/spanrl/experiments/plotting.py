@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl import names
-from spanrl.axes import DARK_GREY, draw_mean, new_axes, set_scales, tidy
+from spanrl.axes import DARK_GREY, draw_mean, literal, new_axes, set_scales, tidy
 from spanrl.errors import OptionError
 from spanrl.experiments.coincidence import coinciding
+from spanrl.experiments.spec_entry import SpecEntry
+from spanrl.models.costs import flip, flip_ends
 from spanrl.options import one_of
 
 if TYPE_CHECKING:
@@ -50,7 +52,9 @@ def plot_means(results: Results, ax: Any, env: str | None, value: str, scale: st
     one_of("plot", "scale", scale, SCALES)
     if value not in TITLES:
         raise names.unknown("plot", "value", str(value), TITLES)
-    chosen, shown, curves = _curves(results, env, value)
+    chosen = _chosen(results, env)
+    shown, curves = _curves(results, chosen, value)
+    costs = shown == "reward" and any(group.cells[0].problem.costs for group in results.groups if group.env == chosen)
     ax = ax if ax is not None else new_axes()
     labels = {agent.id: agent.label for agent in results.agents}
     places = {agent: i for i, agent in enumerate(labels)}
@@ -58,42 +62,41 @@ def plot_means(results: Results, ax: Any, env: str | None, value: str, scale: st
     together = {group[0]: group for group in coinciding(curves, y)}
     hidden = {agent for group in together.values() for agent in group[1:]}
     for agent, curve in curves.items():
-        line = draw_mean(ax, *curve, places[agent])
-        named = " = ".join(labels[one] for one in together.get(agent, [agent]))
-        line.set_label("_" if agent in hidden else _literal(named))
+        if agent not in hidden:
+            named = " = ".join(labels[one] for one in together.get(agent, [agent]))
+            mean, (low, high) = flip(costs, curve.mean), flip_ends(costs, curve.low, curve.high)
+            draw_mean(ax, curve.t, mean, low, high, places[agent]).set_label(literal(named))
     set_scales(ax, *scales_of(shown, scale))
     ax.set_xlabel("step t")
-    ax.set_ylabel(TITLES[shown] + (" (gain unknown)" if shown != value else ""))
-    ax.set_title(_literal(chosen), fontsize="medium", color=DARK_GREY)
+    title = "cumulative cost" if costs else TITLES[shown]
+    ax.set_ylabel(title + (" (gain unknown)" if shown != value else ""))
+    ax.set_title(literal(chosen.label), fontsize="medium", color=DARK_GREY)
     ax.margins(x=0.02)
     ax.legend(frameon=False)
     tidy(ax)
     return ax
 
 
-def _curves(results: Results, env: str | None, value: str) -> tuple[str, str, dict[str, MeanCurve]]:
-    """Return the label of the environment, what can be shown of it, and the curve of each agent."""
-    labels = {entry.id: entry.label for entry in results.envs}
-    if env is None and len(labels) > 1:
-        raise OptionError(f"plot: env must be one of the {len(labels)} environments, {', '.join(labels)}; got none.")
-    chosen = next(iter(labels)) if env is None else env
-    if chosen not in labels:
-        raise names.unknown("plot", "environment", str(env), labels)
-    found = {group.agent.id for group in results.groups if group.env.id == chosen}
-    if not found:
+def _chosen(results: Results, env: str | None) -> SpecEntry:
+    """Return the environment with this id, or the only one."""
+    known = {entry.id: entry for entry in results.envs}
+    if env is None and len(known) > 1:
+        raise OptionError(f"plot: env must be one of the {len(known)} environments, {', '.join(known)}; got none.")
+    chosen = next(iter(known)) if env is None else env
+    if chosen not in known:
+        raise names.unknown("plot", "environment", str(env), known)
+    if all(group.env.id != chosen for group in results.groups):
         raise OptionError(f"plot: no cell on {chosen} is finished. Run the experiment first.")
-    for shown in (value, "reward"):
-        frame = results.mean(shown)
-        rows = frame.filter(frame["env"] == chosen).partition_by("agent", as_dict=True, maintain_order=True)
-        curves: dict[str, MeanCurve] = {
-            agent: MeanCurve(*(part[name].to_numpy() for name in MeanCurve._fields)) for (agent,), part in rows.items()
-        }
-        if "regret" not in value or any(np.isfinite(curve.mean).any() for curve in curves.values()):
-            break
-    return labels[chosen], shown, curves
+    return known[chosen]
 
 
-def _literal(text: str) -> str:
-    """Return ``text`` so that matplotlib takes it literally: no formula between dollars, no hiding behind an underscore."""
-    text = text.replace("$", r"\$")
-    return f" {text}" if text.startswith("_") else text
+def _curves(results: Results, env: SpecEntry, value: str) -> tuple[str, dict[str, MeanCurve]]:
+    """Return what can be shown, the reward in place of an unknown regret, and its curve for each agent."""
+    frame = results.mean(value)
+    rows = frame.filter(frame["env"] == env.id).partition_by("agent", as_dict=True, maintain_order=True)
+    curves = {
+        agent: MeanCurve(*(part[name].to_numpy() for name in MeanCurve._fields)) for (agent,), part in rows.items()
+    }
+    if "regret" in value and all(np.isnan(curve.mean).all() for curve in curves.values()):
+        return _curves(results, env, "reward")
+    return value, curves

@@ -23,13 +23,18 @@ _RECOMPUTE = "Run the experiment again to recompute it."
 
 
 class Problem(NamedTuple):
-    """What a cell knows of its environment: g*, sp(h*) and D, NaN where they are not known, and its size."""
+    """What a cell knows of its environment: its size; g*, sp(h*) and D, NaN where they are not known; whether g* is exact.
+
+    Where it has ``costs``, g* is −cost, as in all files.
+    """
 
     n_states: int
     n_actions: int
     gain: float
     span: float
     diameter: float
+    exact: bool
+    costs: bool
 
 
 class StoredCell(NamedTuple):
@@ -100,10 +105,11 @@ def _read_finished(folder: Path, cell: Cell) -> tuple[StoredCell, dict[str, str 
             raise RunFileError(f"load_results: {path} is of the cell {content['id']}, not {cell.id}. Compute it.")
         check_model(cell.env, content, path)
         run = content["run"]
-        numbers = (
+        gain, span, diameter = (
             np.nan if run.get(name) is None else float(run[name]) for name in ("gain", "optimal_span", "diameter")
         )
-        problem = Problem(run["n_states"], run["n_actions"], *numbers)
+        is_exact = run.get("regret_exact", True) is True
+        problem = Problem(run["n_states"], run["n_actions"], gain, span, diameter, is_exact, run.get("costs") is True)
         parameters = run.get("parameters", {})  # cells of spanrl before 0.4 do not say
         horizon, digest = content["spec"]["horizon"], content["sha256"][CURVE_FILE]
         found = StoredCell(cell, horizon, problem.gain, content["seconds"], digest, problem, parameters)

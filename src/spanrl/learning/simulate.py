@@ -110,6 +110,6 @@ def _joined(env: Env, weight: NDArray[np.float64]) -> tuple[Sampler, NDArray[np.
     ptr = np.searchsorted(state_of[row[keep]], np.arange(state_of[-1] + 2))
     ptr, prob = immutable(ptr, np.int64), immutable(prob[keep], np.float64)
     succ, reward = immutable(table.succ[keep], np.uint32), immutable(table.reward[keep], np.float64)
-    slots = (immutable(part, part.dtype) for part in build_slots(ptr, prob, succ))
+    start, threshold, successors, outcome = (immutable(part, part.dtype) for part in build_slots(ptr, prob, succ))
     ends = immutable(table.ends[keep] if table.ends.size else table.ends, np.bool_)
-    return Sampler(ptr, succ, reward, *slots, ends, env.new_clock()), row[keep]
+    return Sampler(ptr, succ, reward, start, threshold, successors, outcome, ends, env.new_clock()), row[keep]

@@ -15,7 +15,7 @@ import os
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,12 +24,10 @@ from spanrl.envs.from_gymnasium import STANDARD, gym_name, step_limit, wrappers
 from spanrl.envs.gym_ids import is_gym_id, make_gymnasium
 from spanrl.envs.registry import make
 from spanrl.errors import InputError, ModelError, OptionError, SpanrlError
+from spanrl.kernels.sampling import ELAPSED, Sampler
 from spanrl.models.gym_table import declared_range
 from spanrl.models.info import ProblemInfo
 from spanrl.models.mdp import MDP
-
-if TYPE_CHECKING:
-    from spanrl.kernels.sampling import Sampler
 
 # wrappers that leave the dynamics as the table P says
 _HARMLESS = {*STANDARD, "RecordEpisodeStatistics"}
@@ -57,16 +55,6 @@ class AnyWorld(Protocol):
         """Return (reward, next state, state to go on from)."""
 
 
-def about(world: AnyWorld, *, gain_given: bool) -> dict[str, Any]:
-    """Return what the ``meta`` of a run says of its world, once it is over."""
-    out: dict[str, Any] = {"played": world.played} if world.played else {}
-    if world.is_cut:
-        out["step_limit"] = world.step_limit
-        if not gain_given and world.mdp is not None:  # whoever gives a gain knows what it is
-            out["regret_exact"] = False
-    return out
-
-
 class TableWorld:
     """An environment of ours, or one of Gymnasium with a table."""
 
@@ -84,7 +72,7 @@ class TableWorld:
     @property
     def elapsed(self) -> int:
         """The steps that the episode of the environment has had; 0 where episodes are not cut."""
-        return int(self.sampler.clock[0]) if self.is_cut else 0
+        return int(self.sampler.clock[ELAPSED]) if self.is_cut else 0
 
     def info(self, horizon: int) -> ProblemInfo:
         """Return what an agent is told."""
@@ -98,16 +86,20 @@ class TableWorld:
     def resume(self, rng: np.random.Generator, elapsed: int) -> None:
         """Draw from ``rng`` from now on, after ``elapsed`` steps of an episode."""
         self._rng = rng
-        self.sampler.clock[:1] = elapsed
+        if self.is_cut:
+            self.sampler.clock[ELAPSED] = elapsed
 
     def step(self, state: int, action: int, step: int) -> tuple[float, int, int]:
         """Draw an outcome; go on elsewhere after a cut."""
-        reward, succ, ends = self.env.drawn(self.env.mdp.pair(state, action), self._rng)
-        clock = self.sampler.clock[:1]
-        clock[:] = 0 if ends else clock + 1
-        if not self.is_cut or clock[0] < self.step_limit:
+        if self.step_limit is None:
+            reward, succ = self.env.step(state, action, self._rng)
             return reward, succ, succ
-        clock[:] = 0
+        reward, succ, ends = self.env.drawn(self.env.mdp.pair(state, action), self._rng)
+        clock = self.sampler.clock
+        clock[ELAPSED] = 0 if ends else clock[ELAPSED] + 1
+        if clock[ELAPSED] < self.step_limit:
+            return reward, succ, succ
+        clock[ELAPSED] = 0
         return reward, succ, self.env.drawn(self.env.mdp.n_pairs, self._rng)[1]
 
 
@@ -196,6 +188,16 @@ class GymWorld:
                 f"it must lie in {self._first_state}..{last}, as its observation_space says."
             )
         return whole
+
+
+def about(world: TableWorld | GymWorld, *, gain_given: bool) -> dict[str, Any]:
+    """Return what the ``meta`` of a run says of its world, once it is over."""
+    out: dict[str, Any] = {"played": world.played} if world.played else {}
+    if world.is_cut:
+        out["step_limit"] = world.step_limit
+        if not gain_given and world.mdp is not None:  # whoever gives a gain knows what it is
+            out["regret_exact"] = False
+    return out
 
 
 def _discrete(who: str, what: str, space: Any) -> tuple[int, int]:

@@ -20,14 +20,14 @@ class GymTable(NamedTuple):
 
     start: NDArray[np.float64]  # [S]: where episodes begin
     range: tuple[float, float]  # of the rewards
-    state: list[int]
-    action: list[int]
-    mean: list[float]  # reward
-    ptr: list[int]
-    prob: list[float]
-    succ: list[int]
-    reward: list[float]
-    ends: list[bool]
+    state: Any  # [pairs]
+    action: Any
+    mean: Any  # reward
+    ptr: Any  # [pairs + 1]
+    prob: Any  # [outcomes]
+    succ: Any
+    reward: Any
+    ends: Any
 
 
 def from_gymnasium(

@@ -289,7 +289,7 @@ def _different(who: str, what: str, value: Any, length: int) -> tuple[Any, ...]:
     try:
         n_different = len(set(names))
     except TypeError:
-        at = next(i for i, name in enumerate(names) if not _is_hashable(name))
+        at = next(i for i, name in enumerate(names) if not is_hashable(name))
         raise ModelError(
             f"{who}: {what} must be hashable; entry {at} is {shown(names[at])}. Use text, numbers or tuples of these."
         ) from None
@@ -298,7 +298,8 @@ def _different(who: str, what: str, value: Any, length: int) -> tuple[Any, ...]:
     return names
 
 
-def _is_hashable(name: object) -> bool:
+def is_hashable(name: object) -> bool:
+    """Tell whether something can be a name."""
     try:
         hash(name)
     except TypeError:

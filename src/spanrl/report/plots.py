@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from spanrl.axes import BLUE, DARK_GREY, draw_mean, new_figure, set_scales, tidy
+from spanrl.axes import BLUE, DARK_GREY, draw_mean, literal, new_figure, set_scales, tidy
 from spanrl.experiments.coincidence import coinciding
 from spanrl.experiments.plotting import TITLES
 from spanrl.report.chapters import Chapter
@@ -94,7 +94,5 @@ def _best(chapter: Chapter) -> list[str]:
 
 
 def _label(text: str, longest: int = 60) -> str:
-    """Return ``text`` so that matplotlib takes it literally: no formula between dollars, no hiding behind an underscore."""
-    text = elided(text, longest)
-    text = text.replace("$", r"\$")
-    return f" {text}" if text.startswith("_") else text
+    """Return ``text``, shortened, as matplotlib takes it literally."""
+    return literal(elided(text, longest))

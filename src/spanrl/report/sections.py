@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spanrl.experiments.plotting import TITLES
+from spanrl.models.costs import flip
 from spanrl.report.chapters import Chapter
 from spanrl.report.data import SHOWN_FIRST, chart_caption
 from spanrl.report.standings import Estimate, Standing, p_text
@@ -57,10 +58,11 @@ def chapter_section(chapter: Chapter, agents: Mapping[str, str], horizon: int) -
 
 def _constants(chapter: Chapter) -> str:
     """Return the size of the environment and what is known of it: g*, sp(h*), D."""
-    known = chapter.problem
+    known = chapter.problem | {"gain": flip(chapter.problem["costs"], chapter.problem["gain"])}
     names = {"gain": "g*", "span": "sp(h*)", "diameter": "D"}
     told = [f"{letters} = {number(known[key])}" for key, letters in names.items() if not math.isnan(known[key])]
-    return ", ".join([f"S = {known['n_states']:,}, A = {known['n_actions']:,}", *told])
+    cut = "" if known["exact"] else ". Episodes are cut, which g* ignores: regrets are not exact."
+    return ", ".join([f"S = {known['n_states']:,}, A = {known['n_actions']:,}", *told]) + cut
 
 
 def _switches(chapter: Chapter) -> list[Switch]:
