@@ -60,7 +60,7 @@ def _draw_graph(ax, text, places, loops, best_only):
     chosen = spanrl.analyse(mdp, diameter=False).policy.actions if best_only else None
     ax.set_aspect("equal")
     ax.axis("off")
-    circles = [_state(ax, place, mdp.state_names[s]) for s, place in enumerate(places)]
+    circles = [_state(ax, place, mdp.state_label(s)) for s, place in enumerate(places)]
     used, reach, bends = {}, [*(places - 1.15 * RADIUS), *(places + 1.15 * RADIUS)], Counter()
     for s in range(mdp.n_states):
         for actions in _alike(mdp, s):
@@ -170,7 +170,7 @@ def grid(text, panels=None, marks=None, walls=(), never=(), moves=ARROWS):
     mdp = spanrl.make(text).mdp
     best = spanrl.analyse(mdp, diameter=False)
     panels = panels or {"": "({}, {})"}
-    index = {name: s for s, name in enumerate(mdp.state_names)}
+    index = {mdp.state_label(s): s for s in range(mdp.n_states)}
     shown = {
         title: {
             (i, j): index[pattern.format(i, j)] for i in range(20) for j in range(20) if pattern.format(i, j) in index

@@ -16,7 +16,7 @@ import spanrl
 ROOT = Path(spanrl.__file__).parent
 
 ORDER = (
-    ("errors", "regular"), ("names", "axes", "seeding", "terminal"), ("options", "tables"), ("parameters",), ("registry",),
+    ("errors", "regular"), ("names", "axes", "seeding", "terminal"), ("options", "tables", "display"), ("parameters",), ("registry",),
     ("models",), ("kernels",), ("planning",), ("confidence",), ("agents", "envs"),
     ("learning",), ("experiments",), ("report", "bench"), ("paper",),
     ("cli", "gym_hook"),

@@ -1,6 +1,7 @@
 """A pipe in the place of a file is refused, not waited for."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from spanrl import MDP
 from spanrl.errors import ModelFileError
 from spanrl.learning.snapshot import check_seal
-from spanrl.regular import regular_bytes
+from spanrl.regular import regular_bytes, written_whole
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
 
@@ -34,3 +35,17 @@ def test_a_pipe_is_no_file(read, pipe: Path) -> None:
 def test_a_pipe_is_no_model(digest: str | None, pipe: Path) -> None:
     with pytest.raises(ModelFileError, match=r"pipe is not a model file that can be read \(Not a regular file\)"):
         MDP.load(pipe, sha256=digest)
+
+
+def test_a_file_is_there_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with suppress(KeyboardInterrupt), written_whole(path) as stream:
+        stream.write(b"half")
+        raise KeyboardInterrupt
+    assert path.read_bytes() == b"old"
+    with written_whole(path) as stream:
+        stream.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]

@@ -9,7 +9,11 @@ from __future__ import annotations
 import io
 import sys
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from spanrl.errors import missing_extra
 
@@ -51,8 +55,11 @@ def new_figure(columns: int = 1, *, shown: bool = False) -> Any:
     return figure
 
 
-def image(figure: Any, kind: str) -> bytes:
-    """Return ``figure`` as the bytes of a file of ``kind`` png, pdf or svg (text as paths), the same for the same figure."""
+def image(figure: Any, kind: str, box: Any = None) -> bytes:
+    """Return ``figure`` as the bytes of a file of ``kind`` png, pdf or svg (text as paths), the same for the same figure.
+
+    ``box`` is a part of it in inches, "tight" all that is drawn; a part has no background.
+    """
     from matplotlib import rc_context
 
     buffer = io.BytesIO()
@@ -60,8 +67,33 @@ def image(figure: Any, kind: str) -> bytes:
         warnings.filterwarnings(
             "ignore", message="Glyph .* missing from font"
         )  # drawn as a box, and the name stands in the report
-        figure.savefig(buffer, format=kind, metadata={_STAMPS[kind]: None})
+        options = {"metadata": {_STAMPS[kind]: None}, "transparent": box is not None}
+        figure.savefig(buffer, format=kind, bbox_inches=box, pad_inches=0.02, **options)
     return buffer.getvalue()
+
+
+def panel_images(figure: Any) -> list[bytes]:
+    """Return the panels of a ``figure`` that was drawn before, each as an svg of its own of the same size, without the legend below."""
+    from matplotlib.transforms import Bbox
+
+    parts, out = [*figure.axes, *figure.legends], []
+    boxes = [ax.get_tightbbox().transformed(figure.dpi_scale_trans.inverted()).padded(0.03) for ax in figure.axes]
+    low, high, width = min(box.y0 for box in boxes), max(box.y1 for box in boxes), max(box.width for box in boxes)
+    for ax, box in zip(figure.axes, boxes, strict=True):
+        for part in parts:
+            part.set_visible(part is ax)
+        out.append(image(figure, "svg", Bbox([[box.x1 - width, low], [box.x1, high]])))
+    for part in parts:
+        part.set_visible(True)
+    return out
+
+
+def key_image(handle: Any) -> bytes:
+    """Return the entry of a legend for ``handle``, a line or bars with a label, as an svg."""
+    figure = new_figure()
+    figure.set_layout_engine("none")
+    figure.legend(handles=[handle], loc="center", frameon=False, handlelength=3.2, borderpad=0)
+    return image(figure, "svg", "tight")
 
 
 def new_axes() -> Any:
@@ -82,6 +114,27 @@ def _has_windows() -> bool:
     from matplotlib import get_backend
 
     return get_backend().lower() not in _FILES_ONLY
+
+
+def literal(text: str) -> str:
+    """Return ``text`` so that matplotlib takes it literally: no formula between dollars, no hiding behind an underscore."""
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
+def draw_mean(ax: Any, t: Any, mean: Any, low: Any, high: Any, place: int, *, width: float = 1.6) -> Any:
+    """Draw a line and, where its ends are known, a band, in the colour and dashes of the curve number ``place``; return the line."""
+    colour, dashes = PALETTE[place % len(PALETTE)], DASHES[place // len(PALETTE) % len(DASHES)]
+    if np.isfinite(low).any():
+        ax.fill_between(t, low, high, color=colour, alpha=0.15, linewidth=0)
+    return ax.plot(t, mean, color=colour, linestyle=(0, dashes) if dashes else "solid", linewidth=width)[0]
+
+
+def set_scales(ax: Any, x: str, y: str) -> None:
+    """Set the scales, "linear" or "log", of axes on which lines stand; one without a positive value stays linear."""
+    lines = ax.get_lines()
+    ax.set_xscale(x if any((line.get_xdata() > 0).any() for line in lines) else "linear")
+    ax.set_yscale(y if any((line.get_ydata() > 0).any() for line in lines) else "linear")
 
 
 def tidy(ax: Any) -> None:
@@ -106,6 +159,36 @@ def _write_powers(axis: Any) -> None:
 
     axis.set_major_formatter(Powers())
     axis.set_minor_formatter(Powers(labelOnlyBase=False))
+
+
+def discrete_colours(n: int) -> NDArray[np.float64]:
+    """Return n colours [n, 3] for cells: those of the palette, or, where there are more, in order from dark blue to yellow."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
+
+    if n <= len(PALETTE):
+        return np.array([to_rgb(colour) for colour in PALETTE[:n]])
+    colours: NDArray[np.float64] = colormaps["cividis"](np.linspace(0.0, 1.0, n))[:, :3]
+    return colours
+
+
+def legend_of_colours(ax: Any, colours: Mapping[str, Any]) -> None:
+    """Put a legend of coloured squares, and of what else has a label, to the right of ``ax``."""
+    from matplotlib.patches import Patch
+
+    drawn, labels = ax.get_legend_handles_labels()
+    handles = [*(Patch(facecolor=colour) for colour in colours.values()), *drawn]
+    texts = [text.replace("$", r"\$") for text in (*colours, *labels)]
+    ax.legend(handles, texts, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, handlelength=1.0)
+
+
+def whole_ticks(axis: Any, values: Sequence[int] | NDArray[np.int64] | None) -> None:
+    """Put ticks at whole numbers: where the i-th place stands for ``values[i]``, write that number there."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
+    if values is not None:
+        axis.set_major_formatter(FuncFormatter(lambda i, _: str(values[int(i)]) if 0 <= i < len(values) else ""))
 
 
 def power_of_ten(value: float) -> str:

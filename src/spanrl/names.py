@@ -1,5 +1,8 @@
 """The text form of environments and agents, ``name[key=value,…]``, and "did you mean".
 
+A name is a word of ``[A-Za-z0-9_.-]``; Gymnasium's environments are named ``gym:Name-v1``, ``gym:space/Name-v1`` or
+``gym:module:Name-v1``.
+
 Values are TOML numbers, ``true``/``false`` or bare words ``[A-Za-z0-9_.+-]+``. The canonical form names only the
 parameters that differ from their defaults, in order of declaration, with numbers as Python's ``repr`` without a
 trailing ``.0``, so that equal things have equal names.
@@ -16,17 +19,18 @@ from spanrl.errors import OptionError, UnknownNameError
 Value = bool | int | float | str
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_GYM = re.compile(r"gym:([A-Za-z0-9_.]+:)?([A-Za-z0-9_-]+/)?[A-Za-z0-9_.-]+")
 _WORD = re.compile(r"[A-Za-z0-9_.+-]+")
 _INTEGER = re.compile(r"[+-]?(0|[1-9](_?[0-9])*)")
 _FLOAT = re.compile(r"[+-]?((0|[1-9](_?[0-9])*)(\.[0-9](_?[0-9])*)?([eE][+-]?[0-9]+)?|inf|nan)")
 _MOST_DIGITS = 100
 
 
-def unknown(who: str, what: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """Return the error for a ``name`` that is not among ``known``, with the nearest one as a suggestion."""
+def unknown(who: str, what: str, name: str, known: Iterable[str], otherwise: str = "") -> UnknownNameError:
+    """Return the error for a ``name`` that is not among ``known``, with the nearest one, else all of them, or what to do ``otherwise``."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known) or 'none'}."
+    hint = f"Did you mean {near[0]!r}?" if near else otherwise or f"Known: {', '.join(known) or 'none'}."
     return UnknownNameError(f"{who}: unknown {what} {name!r}. {hint}")
 
 
@@ -53,7 +57,7 @@ def parse(text: str) -> tuple[str, dict[str, Value]]:
     """
     text = text.strip()
     name, bracket, rest = text.partition("[")
-    if not _NAME.fullmatch(name) or (bracket and not rest.endswith("]")):
+    if not (_NAME.fullmatch(name) or _GYM.fullmatch(name)) or (bracket and not rest.endswith("]")):
         raise OptionError(f"text form: must read name or name[key=value,...]; got {text!r}.")
     parameters: dict[str, Value] = {}
     for part in rest[:-1].split(",") if rest[:-1].strip() else []:

@@ -76,7 +76,7 @@ def split(who: str, text: Any, given: Mapping[str, Any]) -> tuple[str, dict[str,
 
 def check_new_name(who: str, name: Any, known: Mapping[str, Any]) -> None:
     """Check a name that is to be registered."""
-    if not isinstance(name, str) or names.parse(name) != (name, {}):
+    if not isinstance(name, str) or ":" in name or names.parse(name) != (name, {}):
         raise OptionError(f"{who}: a name must be a word of [A-Za-z0-9_.-]; got {name!r}. Drop the brackets.")
     if name in known:
         raise OptionError(f"{who}: {name!r} is registered already. Choose another name.")

@@ -1,11 +1,15 @@
-"""Reading files that anybody may have put there: a pipe or a device in the place of a file is refused, not waited for."""
+"""Files as they should be: a pipe or a device in place of one is refused, not waited for; what is written is there whole or not at all."""
 
 from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def regular_bytes(path: Path) -> bytes:
@@ -20,3 +24,17 @@ def regular_bytes(path: Path) -> bytes:
         raise OSError(number, what, str(path))
     with os.fdopen(handle, "rb") as stream:
         return stream.read()
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """Provide a stream for the content of ``path``, written under another name and renamed once it is on the disk."""
+    temporary = path.with_name(f".{path.name[:40]}.tmp-{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        with temporary.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    finally:  # also an interrupt leaves no half file behind
+        temporary.unlink(missing_ok=True)

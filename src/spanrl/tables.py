@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from spanrl.errors import InputError, MissingExtraError, RunFileAccessError, RunFileError, SpanrlError, missing_extra
-from spanrl.regular import regular_bytes
+from spanrl.regular import regular_bytes, written_whole
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Constant = bool | int | float | str
@@ -90,17 +89,19 @@ def read_table(path: Path, *, only: Sequence[str] | None = None, sha256: str | N
         raise RunFileError(f"load: {path} is damaged or no Parquet file ({reason}). Save it again.") from None
 
 
-def frame(kinds: Mapping[str, type[Constant]], blocks: Iterable[Mapping[str, Array | Constant]]) -> Any:
+def frame(kinds: Mapping[str, type[Constant]], blocks: Iterable[Mapping[str, Array | Constant | None]]) -> Any:
     """Return a polars DataFrame with the columns ``kinds`` and the rows of all ``blocks``, one below the other.
 
-    A block has arrays of one length and constants that stand in each of its rows.
+    A block has arrays of one length and constants, or None for nothing, that stand in each of its rows.
     """
     polars = require_polars()
     types = _types(polars)
     parts = [polars.DataFrame(schema={name: types[kind] for name, kind in kinds.items()})]
     for block in blocks:
         n_rows = next((len(value) for value in block.values() if isinstance(value, np.ndarray)), 1)
-        parts.append(polars.DataFrame([_series(polars, name, block[name], n_rows) for name in kinds]))
+        parts.append(
+            polars.DataFrame([_series(polars, name, block[name], n_rows, types[kind]) for name, kind in kinds.items()])
+        )
     return polars.concat(parts, rechunk=True)
 
 
@@ -115,12 +116,13 @@ def to_pandas(table: Any) -> Any:
 
 def write_csv(path: Path, table: Any) -> None:
     """Write a polars DataFrame as CSV: under another name first, so that ``path`` is there whole or as it was."""
-    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}-{secrets.token_hex(4)}")
-    try:
-        table.write_csv(temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written_whole(path) as stream:
+        table.write_csv(stream)
+
+
+def csv_bytes(table: Any) -> bytes:
+    """Return a polars DataFrame as CSV."""
+    return str(table.write_csv()).encode()
 
 
 def write_bytes(path: Path, data: bytes, *, wait: bool = True) -> None:
@@ -143,13 +145,14 @@ def read_bytes(path: Path) -> bytes:
         raise RunFileAccessError(f"load: {path} cannot be read ({reason}). Give the folder of a saved run.") from None
 
 
-def _series(polars: Any, name: str, value: Array | Constant, n_rows: int) -> Any:
+def _series(polars: Any, name: str, value: Array | Constant | None, n_rows: int, kind: Any = None) -> Any:
     if isinstance(value, np.ndarray):
         return polars.Series(name, value.tolist() if value.dtype.kind == "U" else value)
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, int) and abs(value) > _LARGEST:
         raise InputError(f"write_table: {name} must fit into 64 bits (at most {_LARGEST}); got {value}.")
-    return polars.repeat(value, n_rows, dtype=_types(polars)[type(value)], eager=True).alias(name)
+    dtype = kind if value is None else _types(polars)[type(value)]
+    return polars.repeat(value, n_rows, dtype=dtype, eager=True).alias(name)
 
 
 def _types(polars: Any) -> dict[type[Constant], Any]:

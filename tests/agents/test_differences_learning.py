@@ -170,7 +170,7 @@ class TestRefused:
     def test_mixtures(self):
         with pytest.raises(OptionError, match=r"SCAL: with differences the policy must be greedy; got 'mixture'"):
             SCAL(2.0, differences=D)
-        with pytest.raises(OptionError, match=r"Rules: with differences the policy is greedy"):
+        with pytest.raises(OptionError, match=r"Rules: differences go with a greedy policy"):
             Rules(HoeffdingBall(), differences=BiasDifferences(D))
 
     @pytest.mark.parametrize("name", ["perturb", "best_of_both"])

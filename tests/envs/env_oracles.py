@@ -101,6 +101,6 @@ def truncated(mdp, v, c):
 def step(env, state, action):
     """Return ({next state: probability}, mean reward) of a pair given by its names."""
     mdp = env.mdp
-    s, a = mdp.state_names.index(state), mdp.action_names.index(action)
-    there = {mdp.state_names[t]: pytest.approx(p) for t, p in mdp.successors(s, a)}
+    s, a = [mdp.state_label(s) for s in range(mdp.n_states)].index(state), mdp.action_names.index(action)
+    there = {mdp.state_label(t): pytest.approx(p) for t, p in mdp.successors(s, a)}
     return there, pytest.approx(mdp.reward[mdp.pair(s, a)])

@@ -30,7 +30,8 @@ def make_sampler(rows, succ=None):
     prob = immutable(np.concatenate(rows), np.float64)
     succ = immutable(np.arange(prob.size) if succ is None else succ, np.uint32)
     slots = (immutable(part, part.dtype) for part in build_slots(ptr, prob, succ))
-    return Sampler(ptr, succ, immutable(np.arange(prob.size), np.float64), *slots)
+    never_cut = immutable(np.zeros(0), np.bool_), np.zeros(0, dtype=np.int64)
+    return Sampler(ptr, succ, immutable(np.arange(prob.size), np.float64), *slots, *never_cut)
 
 
 def exact_law(sampler, pair):

@@ -170,7 +170,7 @@ def _work(kind: int, pair_ptr: np.ndarray, sets: Sets, owned: bool, n_frozen: in
         model, sets, owned, True, np.arange(k), np.array([k]), read_only(sets.r_high), sets.r_high,
         read_only(np.zeros(k)), one[0], other[0],
         one[1], other[1], rows, new_frozen_policy(S, n_frozen or n), new_differences(None), np.zeros(S), np.empty(S),
-        np.empty(S, dtype=np.int64), np.arange(k), np.zeros(9), np.zeros(5), np.zeros(2, dtype=np.int64),
+        np.empty(S, dtype=np.int64), np.arange(k), np.zeros(9), np.zeros(1, dtype=np.int64), np.zeros(5), np.zeros(2, dtype=np.int64),
     )  # fmt: skip
     for ws in (work.ws, work.ws_least):
         for part in (ws.low, ws.room, ws.q):

@@ -13,6 +13,7 @@ from spanrl import MDP, SCAL, UCRL, Run, evi, learn, make
 from spanrl.agents.learner import Learner, Rules
 from spanrl.confidence.hoeffding import HoeffdingBall
 from spanrl.confidence.kt import KT
+from spanrl.confidence.vacuity import free_mass
 from spanrl.experiments.cell import Computation
 from spanrl.experiments.engine import Job
 from spanrl.seeding import generator
@@ -141,3 +142,26 @@ class TestWhereTheyStand:
         run = learn("riverswim", "scal[span_bound=2]", horizon=1000, seed=0)
         assert json.loads(files["meta.json"])["run"]["notes"] == run.notes
         assert len(run.notes) == 2
+
+
+class TestTheFirstEpisode:
+    def test_one_that_never_ends_is_said(self):
+        (note,) = learn("three-state", "ucrl[episodes=every-5000]", horizon=1000, seed=0).notes
+        assert note.startswith("the first episode did not end in 1000 steps: its policy rests on no experience.")
+        assert learn("three-state", "ucrl[episodes=every-500]", horizon=1000, seed=0).n_episodes[-1] == 2
+
+    def test_few_steps_are_no_matter(self):
+        assert learn("three-state", "ucrl[episodes=every-5000]", horizon=3, seed=0).notes == []
+
+
+def test_vacuity_is_that_of_the_intersection():
+    kept = Kept(UCRL(bounds="kt", intersect=True))
+    learn("riverswim", kept, horizon=3000, seed=0)
+    (learner,) = kept.learners
+    at = learner.rules.estimate, learner.counts, learner.episode.start, learner.info, learner.began_in
+    alone, both, bounded = free_mass(*at), free_mass(*at, learner.held), learner.confidence_set()
+    low = np.add.reduceat(np.append(bounded.p_low, 0.0), np.minimum(bounded.succ_ptr[:-1], bounded.p_low.size))
+    seen = learner.counts.n > 0
+    assert (both[seen] <= 1 - low[seen] + 1e-12).all()
+    assert (both <= alone + 1e-12).all()
+    assert (both < alone - 1e-9).any()

@@ -319,9 +319,11 @@ def test_generators_and_bases_of_the_user(agent: Any, wanted: bool) -> None:
     assert session("two-state", agent, 10).is_resumable is wanted
 
 
-def test_a_gymnasium_environment_cannot_be_written_down() -> None:
+def test_a_gymnasium_environment_cannot_be_written_down_but_from_its_table() -> None:
     gymnasium = pytest.importorskip("gymnasium")
-    assert session(gymnasium.make("FrozenLake-v1"), UCRL(), 10).is_resumable is False
+    lake = gymnasium.make("FrozenLake-v1")
+    assert session(lake, UCRL(), 10).is_resumable is True
+    assert session(gymnasium.wrappers.RecordEpisodeStatistics(lake), UCRL(), 10).is_resumable is False
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ class TestToyText:
         """The same loop with the seed that learn draws."""
         from spanrl import streams
 
-        env, agent = gymnasium.make("FrozenLake-v1"), SCAL(2.0)
+        env, agent = gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make("FrozenLake-v1")), SCAL(2.0)
         run = learn(env, agent, horizon=1500, seed=4)
         env_rng, agent_rng = streams(4)
         learner = agent.start(ProblemInfo(16, 4, horizon=1500), agent_rng)
@@ -375,6 +375,9 @@ class TestAsWorld:
 
     def test_gymnasium(self):
         world = as_world(gymnasium.make("FrozenLake-v1"))
-        assert isinstance(world, GymWorld)
-        assert world.id == "FrozenLake-v1"
+        assert isinstance(world, TableWorld)
+        assert (world.id, world.played, world.step_limit) == ("FrozenLake-v1", "from its table", 100)
+        wrapped = as_world(gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make("FrozenLake-v1")))
+        assert isinstance(wrapped, GymWorld)
+        assert (wrapped.id, wrapped.played, wrapped.step_limit) == ("FrozenLake-v1", "step by step", 100)
         assert as_world(Scripted([])).id == "Scripted", "without an id the class"

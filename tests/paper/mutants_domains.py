@@ -41,7 +41,8 @@ def drawing_compiled(change: Callable[[Sampler], Sampler]) -> Mutant:
 
 def _other_tables(env: Env, change: Callable[[Sampler], Sampler]) -> Env:
     other = replace(env)
-    vars(other)["sampler"] = Sampler(*map(read_only, change(env.sampler)))  # of the types that loops are compiled for
+    *tables, clock = change(env.sampler)
+    vars(other)["sampler"] = Sampler(*map(read_only, tables), clock)  # of the types that loops are compiled for
     return other
 
 

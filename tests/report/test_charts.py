@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from by_hand import ENVS, HORIZON, experiment, root
 from reading import read
 
+from spanrl.errors import OptionError
+from spanrl.experiments.coincidence import WITHIN, coinciding
 from spanrl.experiments.spec import Cell
 from spanrl.report.chapters import Curve, chapters
-from spanrl.report.coincidence import WITHIN, coinciding
+from spanrl.report.page import page
 from spanrl.report.plots import plot_curves
+from spanrl.report.sections import chapter_section
 from spanrl.report.text import display_names
+from spanrl.report.write import write_report
 
 
 def test_a_steady_loss_looks_steady(tmp_path: Path) -> None:
@@ -38,6 +44,39 @@ def test_a_steady_loss_looks_steady(tmp_path: Path) -> None:
     assert pressed == {"quantity": "regret", "x": "linear", "y": "linear"}
 
 
+def test_a_logarithmic_report(tmp_path: Path) -> None:
+    """Both axes of what is summed over time are logarithmic at first; the time of spans is so either way."""
+    results = experiment(tmp_path / "x", envs=ENVS[:1], seeds=2)
+    (chapter,), names = chapters(results, "log"), display_names(results.agents)
+    scales = {
+        value: (ax.get_xscale(), ax.get_yscale())
+        for value in chapter.curves
+        for ax in plot_curves(chapter, value, names, HORIZON).axes
+    }
+    assert scales == {
+        "regret": ("log", "log"), "pseudo_regret": ("log", "log"), "span": ("log", "linear"), "n_episodes": ("log", "linear"),
+    }  # fmt: skip
+    assert 'data-set="y" data-value="log" aria-pressed="true"' in page(results, [chapter])
+    with pytest.raises(OptionError, match="report: scale must be linear or log; got 'cubic'"):
+        write_report(results, scale="cubic")
+
+
+def test_the_constants_of_an_environment(tmp_path: Path) -> None:
+    results = experiment(tmp_path / "x", envs=ENVS[:1], seeds=2)
+    (chapter,), names = chapters(results), display_names(results.agents)
+    assert chapter_section(chapter, names, HORIZON).constants == "S = 3, A = 2, g* = 0.75", (
+        "older cells do not say more"
+    )
+    known = replace(chapter, problem=chapter.problem | {"span": 1.0, "diameter": math.inf, "exact": False})
+    constants = chapter_section(known, names, HORIZON).constants
+    assert constants == (
+        "S = 3, A = 2, g* = 0.75, sp(h*) = 1, D = ∞. Episodes are cut, which g* ignores: regrets are not exact."
+    )
+    assert constants in page(results, [known])
+    costly = replace(chapter, problem=chapter.problem | {"gain": -2.5, "costs": True})
+    assert chapter_section(costly, names, HORIZON).constants == "S = 3, A = 2, g* = 2.5", "a cost"
+
+
 def curve(*mean: float) -> Curve:
     values = np.array(mean)
     return Curve(1, np.arange(values.size), values, values, values)
@@ -59,6 +98,11 @@ def test_curves_that_coincide_are_found() -> None:
     assert coinciding({"a": unknown, "b": unknown, "c": curve(1.0, 1.0)}) == [["a", "b"]]
     assert coinciding({"a": curve(7.0, 7.0), "b": curve(7.0, 7.0)}) == [["a", "b"]], "a range of its own is not needed"
     assert coinciding({}) == []
+    small = {"a": curve(1e-3, 1e6), "b": curve(2e-3, 1e6), "c": curve(-1.0, 1e6), "d": curve(0.0, 1e6)}
+    assert coinciding(small) == [["a", "b", "c", "d"]]
+    assert coinciding(small, "log") == [["c", "d"]], (
+        "a logarithmic axis shows what a linear one hides, and leaves out what is not positive"
+    )
 
 
 def test_a_figure_names_the_curves_that_coincide(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.M
     (results.dir / "report.html").write_text("old")
     before = sorted(results.dir.iterdir())
     monkeypatch.setattr(write, "write_bytes", full)
-    monkeypatch.setattr(write, "chapters", lambda _: [])
+    monkeypatch.setattr(write, "chapters", lambda *_: [])
     with pytest.raises(RunFileError, match=r"report: cannot write .*report.html \(No space left on device\)"):
         write_report(results)
     assert (results.dir / "report.html").read_text() == "old"

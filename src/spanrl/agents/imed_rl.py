@@ -19,7 +19,7 @@ never be found.
 Differs from the paper:
 
 * φ is solved by sweeps of value iteration until the gain is known within tol·(r_max − r_min)/√t, less than its statistical error, or
-  1000 sweeps are made; they are damped, so that periodic models converge.
+  1000 sweeps are made, which is counted (``run.meta["steps_unsolved"]``); they are damped, so that periodic models converge.
 * The model that is solved has one more observation of each pair: the reward r_max, and any state alike. So it is ergodic from the start,
   and has values, optimistic ones, in states never left. It weighs 1/(N+1). K is that of what was seen, but 0 where an action reaches μ
   in the model.
@@ -38,10 +38,11 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spanrl.agents.stepwise import STEPS, StepLearner, StepRules, current_state, take_step
+from spanrl.agents.stepwise import STEPS, Memory, StepLearner, StepRules, current_state, first_best, take_step
 from spanrl.kernels.imed import count_outcome, divergence, experience, memory_sizes, pseudo_value, solve_skeleton, value
-from spanrl.kernels.jit import kernel, part, passed
+from spanrl.kernels.jit import interpreted, kernel, part, passed
 from spanrl.options import number, require, whole_number
 from spanrl.seeding import generator
 
@@ -73,7 +74,9 @@ def decide(memory, state):
             return i
     for i in range(n.size):
         t += n[i]
-    solve_skeleton(ptr, seen, room, r_max, memory.settings[_TOL] / math.sqrt(t))
+    tol = memory.settings[_TOL] / math.sqrt(t)
+    low, high = solve_skeleton(ptr, seen, room, r_max, tol)
+    seen.unsolved[0] += high - low > tol
     mu, pseudo = -np.inf, pseudo_value(seen.phi, r_max)
     for i in range(first, end):
         if n[i] >= seen.enough[state]:
@@ -106,13 +109,29 @@ def steps(world, memory, n):
         update(memory, pair, reward, next_state)
 
 
+def greedy(memory: Memory) -> NDArray[np.int64]:
+    """Return the pair of each state's skeleton with the largest r̂ + p̂φ, in the model that was solved last."""
+    ptr = memory.pair_ptr
+    with interpreted():  # compiled code hands out no views
+        seen, _ = known(memory)
+    pairs = (ptr[-1], -1)
+    after = (seen.times.reshape(pairs) * seen.phi[seen.succ.reshape(pairs)]).sum(axis=1)
+    values = (seen.paid + after + memory.settings[_R_MAX] + seen.phi.mean()) / (seen.n + 1.0)
+    return first_best(ptr, np.where(seen.n >= np.repeat(seen.enough, np.diff(ptr)), values, -np.inf))
+
+
+def count_unsolved(memory: Memory) -> dict[str, int]:
+    """Return what the record of a run tells: the steps whose sweeps did not suffice."""
+    return {"steps_unsolved": int(memory.visits[-1])}
+
+
 @dataclass(frozen=True)
 class IMEDRL:
     """Play the action of the least index N·K_inf + ln N, decided anew at every step. For ergodic models: see the module.
 
     Args:
         tol: how far from solved the empirical model may be, > 0: its gain bracket at step t is at most tol·(r_max − r_min)/√t wide, unless
-            1000 sweeps do not suffice: the next step goes on from there.
+            1000 sweeps do not suffice: the next step goes on from there, and ``run.meta["steps_unsolved"]`` counts it.
         max_outcomes: distinct (reward, next state) that are kept for each pair, from 1 to 10 000; never fewer than 2S.
 
     >>> import spanrl
@@ -137,5 +156,6 @@ class IMEDRL:
         require(S <= MOST_STATES, "IMEDRL", f"S must be at most {MOST_STATES}", S, remedy)
         room = max(int(self.max_outcomes), 2 * S)
         settings = float(self.tol) * info.size, info.r_max, float(room)
-        rules = StepRules(decide, update, steps, settings, *memory_sizes(S, info.n_pairs, room))
+        sizes = memory_sizes(S, info.n_pairs, room)
+        rules = StepRules(decide, update, steps, settings, *sizes, greedy=greedy, notes=count_unsolved)
         return StepLearner(rules, info, generator("IMEDRL", rng))

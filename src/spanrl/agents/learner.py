@@ -30,10 +30,10 @@ from spanrl.agents.observing import checked_reward, checked_state
 from spanrl.agents.offers import EPISODES, HOOK, RESUME, SETS
 from spanrl.agents.planner import Plan, Planner, Start
 from spanrl.confidence.estimate import Estimate
-from spanrl.confidence.intersection import held_from
+from spanrl.confidence.intersection import Held, held_from
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed
-from spanrl.kernels.layout import BONUS
+from spanrl.kernels.layout import BONUS, NOSS
 from spanrl.kernels.plan_workspace import new_episode_policy
 from spanrl.kernels.sampling import Sampler
 from spanrl.models.bounded import BoundedMDP
@@ -93,13 +93,16 @@ class Rules:
 
     def __post_init__(self) -> None:
         """Check what goes together."""
-        if getattr(self.estimate, "geometry", None) == BONUS and (self.mixture or self.span_bound == inf):
+        geometry = getattr(self.estimate, "geometry", None)
+        if geometry == NOSS and (self.mixture or self.span_bound < inf or self.differences is not None):
+            raise OptionError("Rules: NOSS goes with mixture=False, and without span_bound and differences.")
+        if geometry == BONUS and (self.mixture or self.span_bound == inf):
             raise OptionError(
                 "Rules: values with a bonus need a finite span_bound, and a greedy policy: mixture=False."
             )
         if self.differences is not None and (self.mixture or self.perturb or self.best_of_both):
             raise OptionError(
-                "Rules: with differences the policy is greedy. Leave out mixture, perturb and best_of_both."
+                "Rules: differences go with a greedy policy. Leave out mixture, perturb and best_of_both."
             )
 
     def bounds_within(self, info: ProblemInfo) -> NDArray[np.float64] | None:
@@ -176,6 +179,11 @@ class Learner:
         return self.plan.policy(self.info)
 
     @property
+    def since(self) -> dict[tuple[int, float, int], int]:
+        """What ``observe`` was told since the episode began: how often each (pair, reward, next state)."""
+        return dict(self._seen)
+
+    @property
     def bias(self) -> NDArray[np.float64]:
         """The optimistic bias v of the episode under way, 0 in state 0 [S]: a copy."""
         return self._planner.bias.copy()
@@ -184,8 +192,12 @@ class Learner:
         """Return M_k, the set of plausible models of the episode under way."""
         if self.episode is None:
             raise OptionError("confidence_set: there is no episode yet. Call act(state) first.")
-        held = self._planner.held if self.rules.intersect else None
-        return self.rules.estimate.bounded(self.counts, self.episode.start, self.info, self.began_in, held)
+        return self.rules.estimate.bounded(self.counts, self.episode.start, self.info, self.began_in, self.held)
+
+    @property
+    def held(self) -> Held | None:
+        """The intersection of all sets so far, where the agent takes it."""
+        return self._planner.held if self.rules.intersect else None
 
     def begin_episode(self, batch: Batch | None, state: int) -> None:
         """Take in the experience of the last episode, and plan the next, which begins in ``state``."""
@@ -227,8 +239,8 @@ class Learner:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What the record of a run tells of this learner: with intersections, how often one was empty."""
-        return {"fallbacks": int(self._planner.held.n_fallbacks[0])} if self.rules.intersect else {}
+        """What the record of a run tells of this learner: how often an intersection was empty; how many plans with NOSS were cut."""
+        return self._planner.notes
 
     @property
     def steps_left(self) -> int:
@@ -263,13 +275,8 @@ class Learner:
         if n:
             last = self.episode = Episode(*(column[-1] for column in begun))
             bounds = last.gain_low, last.gain_high
-            done = (
-                bounds,
-                last.span,
-                last.sweeps,
-                choice.allowed,
-                int(stage.where[T] - last.start + 1 + stage.where[LEFT]),
-            )
+            allowed = int(stage.where[T] - last.start + 1 + stage.where[LEFT])
+            done = bounds, last.span, last.sweeps, choice.allowed, allowed
             self.plan = Plan(choice.pairs, choice.weight, not last.deterministic, choice.left, *done)
             self.n_episodes, self.began_in = self.n_episodes + n, int(stage.where[FROM])
         self.t, self._steps_left = int(stage.where[T]), int(stage.where[LEFT])
@@ -292,6 +299,8 @@ class Learner:
             state |= {f"plan.{name}": value for name, value in parts.items()}
         if self.rules.intersect:
             state |= self._planner.held.state(int(counts.succ_ptr[-1]))
+        if self._planner.is_cut:
+            state["plans_cut"] = int(self._planner.n_cut[0])
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -304,6 +313,8 @@ class Learner:
         self._seen = self._batch_from(given)
         if self.rules.intersect:
             self._planner.held = held_from(given, info, int(self.counts.succ_ptr[-1]))
+        if self._planner.is_cut:
+            self._planner.n_cut[0] = given.integer("plans_cut")
         if self.t == 0 and given.holds("record", None):
             return  # there is no episode yet
         self.episode = Episode(*given.row("record", (int, float, float, int, bool, float, float)))

@@ -17,7 +17,8 @@ from spanrl.kernels.counting import add_batch, note_changes
 from spanrl.kernels.extended import CONVERGED, TOO_WIDE, start_planning
 from spanrl.kernels.frozen_policy import by_length, new_frozen_policy
 from spanrl.kernels.jit import Passed, check_part
-from spanrl.kernels.layout import BALL, BONUS, BOX, KL, PLAIN, Arrays, new_workspace
+from spanrl.kernels.layout import BALL, BONUS, BOX, KL, NOSS, PLAIN, Arrays, new_workspace
+from spanrl.kernels.noss import MOST_SWEEPS
 from spanrl.kernels.plan_workspace import (
     N_SWEEPS,
     ROUNDS,
@@ -90,9 +91,9 @@ class Planner:
         ``differences`` [S, S], closed and finite, take the place of a span bound.
         """
         S, k = info.n_states, info.n_pairs
-        if getattr(estimate, "geometry", None) not in (PLAIN, BOX, BALL, KL, BONUS):
+        if getattr(estimate, "geometry", None) not in (PLAIN, BOX, BALL, KL, BONUS, NOSS):
             raise OptionError(
-                f"Rules: the geometry of {type(estimate).__name__} must be PLAIN, BOX, BALL, KL or BONUS."
+                f"Rules: the geometry of {type(estimate).__name__} must be PLAIN, BOX, BALL, KL, BONUS or NOSS."
             )
         if intersect and not (estimate.is_uniform and estimate.geometry == BOX and not estimate.rewrites):
             raise OptionError(
@@ -100,7 +101,7 @@ class Planner:
             )
         self.info, self.estimate, self.bias = info, estimate, np.zeros(S)
         self.intersects, self.held = intersect, new_held(info if intersect else None)
-        self.clock = np.zeros(5)
+        self.clock, self.n_cut = np.zeros(5), np.zeros(1, dtype=np.int64)
         parts = (estimate.fill, FILL), (episodes.limit, LIMIT), (tolerance, TOLERANCE)
         self._parts = tuple(check_part(part, signature) for part, signature in parts)
         self._settings = _numbers(estimate.settings(info)), _numbers(episodes.settings(info))
@@ -117,6 +118,17 @@ class Planner:
         self._budget = max(
             1, int(2e7 / (50 * k + self._differences.bound.size))
         )  # full sweeps in about 0.1 s: Ctrl-C is seen in between
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether plans end after a number of sweeps, converged or not: with NOSS."""
+        return self.estimate.geometry == NOSS
+
+    @property
+    def notes(self) -> dict[str, int]:
+        """What was counted: with intersections, how often one was empty; with NOSS, how many plans were cut."""
+        found = {"fallbacks": int(self.held.n_fallbacks[0])} if self.intersects else {}
+        return found | ({"plans_cut": int(self.n_cut[0])} if self.is_cut else {})
 
     def take_in(self, counts: Counts, batch: Batch) -> None:
         """Bring ``counts`` up to date with the experience of an episode."""
@@ -148,6 +160,8 @@ class Planner:
     def goal(self, span_bound: float, mixture: bool, from_bias: bool, widest: float = inf) -> Goal:
         """Return the goal of a plan: span bound, sweeps between two over all actions, budget."""
         c = inf if self._differences.bound.size else float(span_bound)
+        if self.is_cut:  # not monotone: sweeps over frozen actions and skipped pairs rest on that
+            return Goal(c, float(widest), 0, bool(mixture), self._budget, float(MOST_SWEEPS))
         return Goal(c, float(widest), _INNER if from_bias else 0, bool(mixture), self._budget)
 
     def play(
@@ -203,7 +217,7 @@ class Planner:
             if self.intersects:
                 self.held = self.held.moved_to(moved[-2:], int(seen.succ_ptr[-1]))
             self._seen, self._listed = seen, -1
-            slack = sets.size if estimate.geometry in (BALL, KL, BONUS) else self._rows.slack
+            slack = sets.size if estimate.geometry in (BALL, KL, BONUS, NOSS) else self._rows.slack
             parts = (sets.succ_ptr, sets.succ, sets.low, sets.room, slack, sets.rest)
             model, room = Arrays(estimate.geometry, info.pair_ptr, *map(read_only, parts)), sets.succ.size
             shifted = sets.r_high if info.r_min == 0 else np.empty(k)
@@ -212,8 +226,8 @@ class Planner:
             self._work = PlanWorkspace(
                 model, sets, estimate.owns_rows, self.intersects or not estimate.roomy, np.arange(k), np.array([k]),
                 read_only(shifted), shifted, self._least, one[0], other[0], one[1], other[1], self._rows,
-                new_frozen_policy(S, room), self._differences, self.bias, self._u, self._best, self._all, self._progress, self.clock,
-                np.zeros(2, dtype=np.int64),
+                new_frozen_policy(S, room), self._differences, self.bias, self._u, self._best, self._all, self._progress, self.n_cut,
+                self.clock, np.zeros(2, dtype=np.int64),
             )  # fmt: skip
             numbers = S, int(info.max_actions), float(info.r_min), float(info.r_max), info.pair_ptr
             self._problem = Problem(*numbers, *self._settings, kept, moved, self.held)

@@ -17,8 +17,9 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spanrl.agents.stepwise import STEPS, StepLearner, StepRules, current_state, take_step
+from spanrl.agents.stepwise import STEPS, Memory, StepLearner, StepRules, current_state, first_best, take_step
 from spanrl.kernels.jit import part, passed
 from spanrl.kernels.variates import uniform
 from spanrl.options import number, require
@@ -67,6 +68,11 @@ def steps(world, memory, n):
         update(memory, pair, reward, next_state)
 
 
+def greedy(memory: Memory) -> NDArray[np.int64]:
+    """Return the first pair of each state with the largest Q."""
+    return first_best(memory.pair_ptr, memory.values[:-1])
+
+
 @dataclass(frozen=True)
 class QLearning:
     """Relative value iteration Q-learning for the average reward.
@@ -95,5 +101,6 @@ class QLearning:
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> StepLearner:
         """Return a learner for the problem."""
         options = float(self.epsilon), float(self.step_scale)
-        rules = StepRules(decide, update, steps, options, values=info.n_pairs + 1, visits=info.n_pairs)
+        sizes = info.n_pairs + 1, info.n_pairs
+        rules = StepRules(decide, update, steps, options, *sizes, greedy=greedy)
         return StepLearner(rules, info, generator("QLearning", rng))

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spanrl.agents.loop import MARKED_EPISODES, MARKED_MEAN, MARKED_REWARD
 from spanrl.agents.observing import checked_reward, checked_state
@@ -30,8 +31,9 @@ from spanrl.agents.offers import STEPS as OFFERS_STEPS
 from spanrl.confidence.estimate import read_only
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed, Signature, check_part, loop, part
-from spanrl.kernels.sampling import Sampler, draw, sfc64
+from spanrl.kernels.sampling import ELAPSED, LIMIT, Sampler, begin_anew, draw, sfc64
 from spanrl.models.info import ProblemInfo
+from spanrl.models.policy import Policy
 from spanrl.models.states import StateReader
 from spanrl.seeding import get_state, is_compilable, set_state
 
@@ -63,7 +65,8 @@ def _step_examples() -> tuple[Any, ...]:
     whole, words = np.zeros(2, dtype=np.int64), np.zeros(4, dtype=np.uint64)
     longs, reals = read_only(words), read_only(np.zeros(1))
     numbers = read_only(np.zeros(1, dtype=np.uint32))
-    sampler = Sampler(read_only(whole), numbers, reals, longs, longs, longs, numbers)
+    flags = read_only(np.zeros(1, dtype=np.bool_))
+    sampler = Sampler(read_only(whole), numbers, reals, longs, longs, longs, numbers, flags, whole)
     world = World(sampler, reals, words, whole, np.zeros(2))
     return world, Memory(np.zeros(1), read_only(whole), np.zeros(1), whole, words), 1
 
@@ -89,7 +92,19 @@ def take_step(world, pair):
     world.sums[_MEAN] += world.mean[pair]
     world.where[_T] += 1
     world.where[_STATE] = state
+    if world.sampler.clock.size > 0:
+        _turn_clock(world, outcome, words)
     return reward, state
+
+
+@part
+def _turn_clock(world, outcome, words):
+    """Let the clock run on, and cut the episode where it is time: the agent is elsewhere then, and sees no transition."""
+    clock = world.sampler.clock
+    clock[ELAPSED] = 0 if world.sampler.ends[outcome] else clock[ELAPSED] + 1
+    if clock[ELAPSED] == clock[LIMIT]:
+        x, words[0], words[1], words[2], words[3] = sfc64(words[0], words[1], words[2], words[3])
+        world.where[_STATE], clock[ELAPSED] = begin_anew(world.sampler, x), 0
 
 
 @loop
@@ -113,6 +128,8 @@ class StepRules:
         decide, update, steps: its compiled functions, see the module.
         settings: the options that they read.
         values, visits: how many real and whole numbers it remembers; all are 0 at first.
+        greedy: the pair of each state [S] that is best by a memory, for ``run.policy``; None where the agent has none.
+        notes: what the record of a run tells of its memory.
     """
 
     decide: Callable[..., Any]
@@ -121,6 +138,20 @@ class StepRules:
     settings: tuple[float, ...]
     values: int
     visits: int
+    greedy: Callable[[Memory], NDArray[np.int64]] | None = None
+    notes: Callable[[Memory], dict[str, Any]] | None = None
+
+
+def first_best(pair_ptr: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the first pair of each state [S] with the largest of its values [n_pairs].
+
+    >>> first_best(np.array([0, 2, 4]), np.array([1.0, 3.0, 2.0, 2.0])).tolist()
+    [1, 2]
+    """
+    first = pair_ptr[:-1]
+    best = np.flatnonzero(values >= np.repeat(np.maximum.reduceat(values, first), np.diff(pair_ptr)))
+    found: NDArray[np.int64] = best[np.searchsorted(best, first)]
+    return found
 
 
 class StepLearner:
@@ -164,11 +195,24 @@ class StepLearner:
         self.rules.update(self.memory, self._pair, checked_reward(reward, self.info, self.t), succ)
         self.after(self.t + 1)
 
+    @property
+    def policy(self) -> Policy:
+        """The best action of each state by what it knows now."""
+        if self.rules.greedy is None:
+            raise OptionError("policy: the agent decides at every step, and its rules have no greedy.")
+        pairs, info = self.rules.greedy(self.memory), self.info
+        return Policy.deterministic(info.action[pairs], int(info.n_actions))
+
     def after(self, t: int) -> None:
         """Say that t steps are done."""
         self.t, self._pair = t, -1
         if is_compilable(self.rng):
             set_state(self.rng, self.memory.words)
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What the record of a run tells of this learner."""
+        return {} if self.rules.notes is None else self.rules.notes(self.memory)
 
     def get_state(self) -> dict[str, Any]:
         """Return all that the learner knows, as numbers and arrays; its generator is not part of it. Not between act and observe."""

@@ -7,7 +7,7 @@ in a transition to a state never visited once the pair has been played often eno
         1. t_k ← t
            S_k^C ← the states visited so far, and s_t;  S_k^T ← the others       (C: communicating, T: transient, for all one knows)
            K_k ← {(s, a) : s ∈ S_k^C, N_k^±(s, a) ≤ √(t_k/(SA))}                the pairs not played enough;  N^± = max{1, N − 1}
-        2. B_r, B_p ← the empirical Bernstein intervals of UCRL                  (spanrl.confidence.bernstein)
+        2. B_r, B_p ← the empirical Bernstein intervals of UCRL                  (spanrl.confidence.bernstein, or other bounds)
            (s, a) ∉ K_k:  p̃(s'|s, a) ← 0 for all s' ∈ S_k^T
         3. π̃_k ← extended value iteration to r_max/√t_k: on S_k^C alone if K_k is empty, otherwise on all of S
         4. play π̃_k until ν_k(s_t, a_t) ≥ max{1, N_k(s_t, a_t)}, or s_t ∈ S_k^T
@@ -29,17 +29,21 @@ never played counts as visited if it was seen as a successor (a time limit of Gy
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from spanrl.agents.episodes import LIMIT, UNLIMITED, EpisodeRule
 from spanrl.agents.learner import Learner, Rules
 from spanrl.confidence.bernstein import BernsteinBox, fill_bernstein
-from spanrl.confidence.estimate import FILL
+from spanrl.confidence.bounds import make_bounds
+from spanrl.confidence.estimate import FILL, Estimate
+from spanrl.confidence.kt import KT, fill_kt
+from spanrl.confidence.ucrl2b import UCRL2BBox, fill_ucrl2b
+from spanrl.confidence.ucrl3 import UCRL3Box, fill_ucrl3
 from spanrl.kernels.jit import part, passed
-from spanrl.options import check_flag, check_level, check_scale
+from spanrl.options import check_flag, check_level, check_scale, require
 from spanrl.seeding import generator
 
 if TYPE_CHECKING:
@@ -55,10 +59,9 @@ def is_unplayed(n, pair_ptr, s):
     return visits == 0
 
 
-@passed(FILL)
-def fill_truncated(known, settings, kept, sets):
-    """Write Bernstein boxes; close S_k^T to the pairs of S_k^C that are not in K_k."""
-    fill_bernstein(known, settings, kept, sets)
+@part
+def truncate(known, sets):
+    """Close S_k^T to the pairs of S_k^C that are not in K_k, in boxes that are filled. Pairs of S_k^T are written each time."""
     seen, ptr, closed = known.seen, known.pair_ptr, sets.closed
     for s in range(known.n_states):
         closed[s] = s != known.state and is_unplayed(seen.n, ptr, s)
@@ -69,10 +72,38 @@ def fill_truncated(known, settings, kept, sets):
         for i in range(ptr[s], ptr[s + 1]):
             sets.flagged[i] = not closed[s] and max(1, seen.n[i] - 1) > enough
             is_left |= not closed[s] and not sets.flagged[i]
-    if not is_left:  # K_k is empty: nothing leads to S_k^T, which must not be worth more than the rest
-        for s in range(known.n_states):
-            for i in range(ptr[s], ptr[s + 1] if closed[s] else ptr[s]):
-                sets.r_low[i] = sets.r_high[i] = known.r_min
+    for s in range(known.n_states):  # with K_k empty nothing leads to S_k^T, which must not be worth more than the rest
+        for i in range(ptr[s], ptr[s + 1] if is_unplayed(seen.n, ptr, s) else ptr[s]):
+            sets.r_low[i] = known.r_min
+            sets.r_high[i] = known.r_max if is_left or not closed[s] else known.r_min
+
+
+@passed(FILL)
+def fill_truncated(known, settings, kept, sets):
+    """Write Bernstein boxes, and close states."""
+    fill_bernstein(known, settings, kept, sets)
+    truncate(known, sets)
+
+
+@passed(FILL)
+def fill_truncated_kt(known, settings, kept, sets):
+    """Write KT boxes, and close states."""
+    fill_kt(known, settings, kept, sets)
+    truncate(known, sets)
+
+
+@passed(FILL)
+def fill_truncated_ucrl2b(known, settings, kept, sets):
+    """Write UCRL2B's boxes, and close states."""
+    fill_ucrl2b(known, settings, kept, sets)
+    truncate(known, sets)
+
+
+@passed(FILL)
+def fill_truncated_ucrl3(known, settings, kept, sets):
+    """Write UCRL3's boxes, and close states."""
+    fill_ucrl3(known, settings, kept, sets)
+    truncate(known, sets)
 
 
 @dataclass(frozen=True)
@@ -81,6 +112,39 @@ class TruncatedBox(BernsteinBox):
 
     fill: ClassVar = fill_truncated
     closes_states: ClassVar = True
+
+
+@dataclass(frozen=True)
+class TruncatedKT(KT):
+    """The same with KT boxes."""
+
+    fill: ClassVar = fill_truncated_kt
+    closes_states: ClassVar = True
+
+
+@dataclass(frozen=True)
+class TruncatedUCRL2B(UCRL2BBox):
+    """The same with UCRL2B's boxes."""
+
+    fill: ClassVar = fill_truncated_ucrl2b
+    closes_states: ClassVar = True
+
+
+@dataclass(frozen=True)
+class TruncatedUCRL3(UCRL3Box):
+    """The same with UCRL3's boxes."""
+
+    fill: ClassVar = fill_truncated_ucrl3
+    closes_states: ClassVar = True
+
+
+TRUNCATED: dict[str, Any] = {
+    "bernstein": TruncatedBox,
+    "kt": TruncatedKT,
+    "ucrl2b": TruncatedUCRL2B,
+    "ucrl3": TruncatedUCRL3,
+}
+"""The boxes by the names of the bounds; balls cannot close states."""
 
 
 @passed(LIMIT)
@@ -109,6 +173,8 @@ class TUCRL:
         delta: confidence level in (0, 1), or "rsqrt" for δ_k = 1/√t_k (the authors' program).
         p_scale, r_scale: factors α_p, α_r inside the radii; 1 is the theory.
         warm_start: start each planning at the last bias; False starts at 0 as the paper does.
+        bounds: the boxes, "bernstein" (the paper), "kt", "ucrl2b" or "ucrl3"; with the others the good event is the same, but the regret
+            bound is written down for the paper's alone. Balls cannot close states.
 
     Raises:
         OptionError: an option is out of its range.
@@ -125,6 +191,7 @@ class TUCRL:
     p_scale: float = 1.0
     r_scale: float = 1.0
     warm_start: bool = True
+    bounds: str = "bernstein"
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -132,8 +199,18 @@ class TUCRL:
         check_scale("TUCRL", "p_scale", self.p_scale)
         check_scale("TUCRL", "r_scale", self.r_scale)
         check_flag("TUCRL", "warm_start", self.warm_start)
+        boxes = f"bounds must be {' or '.join(TRUNCATED)}"
+        require(self.bounds in TRUNCATED, "TUCRL", boxes, self.bounds, "Balls cannot close states: use 'kt', say.")
+        _ = self.estimate
+
+    @property
+    def estimate(self) -> Estimate:
+        """The boxes that it plans on."""
+        bound: Any = make_bounds("TUCRL", self.bounds, self.delta, self.p_scale, self.r_scale)
+        truncated: Estimate = TRUNCATED[self.bounds](**asdict(bound))
+        return truncated
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:
         """Return a learner for the problem."""
-        estimate = TruncatedBox(self.delta, self.p_scale, self.r_scale)
-        return Learner(Rules(estimate, UntilNewState(), warm_start=self.warm_start), info, generator("TUCRL", rng))
+        rules = Rules(self.estimate, UntilNewState(), warm_start=self.warm_start)
+        return Learner(rules, info, generator("TUCRL", rng))

@@ -12,8 +12,10 @@ import typer
 
 from spanrl.cli.output import (
     Json,
+    Scale,
     Settings,
     TextTable,
+    check_scale,
     compiling,
     print_json,
     say,
@@ -229,13 +231,14 @@ def _show_some(title: str, lines: dict[str, str]) -> None:
         print(f"… {len(lines) - _LISTED} more; --json shows all.")
 
 
-def report(directory: Directory) -> None:
+def report(directory: Directory, scale: Scale = "linear") -> None:
     """Write figures (PNG, PDF) and one self-contained report.html of the results in a directory."""
     from spanrl.experiments.results import load_results
     from spanrl.report.write import write_report
 
+    check_scale("report", scale)
     results = load_results(directory)
     if not Settings.quiet:
         tell(f"drawing {len(results.groups)} curves …")
-    page = write_report(results)
+    page = write_report(results, scale=scale)
     say(f"{page}\n{page.parent / 'figures'}")

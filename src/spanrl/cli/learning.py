@@ -15,8 +15,12 @@ from spanrl.cli.output import (
     MODEL_HELP,
     Costs,
     Json,
+    Plugins,
+    Scale,
     TextTable,
+    check_scale,
     compiling,
+    import_plugins,
     number,
     on_terminal,
     print_json,
@@ -46,19 +50,26 @@ def learn(
         str, typer.Option(metavar="FILE", help="Write a figure of regret and span: .png, .pdf or .svg.")
     ] = "",
     costs: Costs = False,
+    scale: Scale = "linear",
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """Let an agent learn in an environment it does not know, and show its regret."""
     from spanrl.agents.registry import make_agent
     from spanrl.learning.files import check_free
     from spanrl.learning.learn import learn as run_agent
-    from spanrl.learning.worlds import as_world
+    from spanrl.learning.worlds import TableWorld, as_world
 
     steps, per_decade = to_number("learn", "--horizon", horizon), to_number("learn", "--points", points)
     whole_seed = to_whole("learn", "--seed", seed)
-    world, chosen = as_world(env).env, make_agent(agent)
+    check_scale("learn", scale)
+    import_plugins("learn", plugin)
+    world, chosen = as_world(env), make_agent(agent)
+    source = world.env if isinstance(world, TableWorld) else env
     if costs:
-        world = replace(world, mdp=replace(world.mdp, costs=True))
+        if not isinstance(world, TableWorld):
+            raise OptionError(f"learn: --costs needs a model; {env} is played step by step. Leave it out.")
+        source = replace(world.env, mdp=replace(world.env.mdp, costs=True))
     if out:
         out = tidy_path(out)
         check_free(out)
@@ -66,7 +77,9 @@ def learn(
         _check_figure(plot)
     with terminable() as heard:
         with compiling("learn", 30):
-            result = run_agent(world, chosen, horizon=steps, seed=whole_seed, points=per_decade, progress=on_terminal())
+            result = run_agent(
+                source, chosen, horizon=steps, seed=whole_seed, points=per_decade, progress=on_terminal()
+            )
         heard()
         written = {}
         try:
@@ -74,11 +87,12 @@ def learn(
                 _save(result, out)
                 written["written to"] = out
             if plot:
-                _write_figure(result, plot)
+                _write_figure(result, plot, scale)
                 written["figure"] = plot
         finally:  # what cannot be written can still be read
             if as_json:
-                print_json({name: getattr(result, name) for name in result.__dataclass_fields__})
+                public = (name for name in result.__dataclass_fields__ if not name.startswith("_"))
+                print_json({name: getattr(result, name) for name in public})
             else:
                 _show_run(result, written)
     if result.interrupted:
@@ -93,12 +107,12 @@ def _save(run: Any, folder: str) -> None:
         raise SpanrlError(str(error)) from None
 
 
-def _write_figure(run: Any, path: str) -> None:
+def _write_figure(run: Any, path: str, scale: str) -> None:
     """Write the figure of a run; a half-written one is removed."""
     from spanrl.report.figures import plot_learning
 
     image, where = BytesIO(), Path(path)
-    plot_learning(run).savefig(image, format=where.suffix[1:].lower())
+    plot_learning(run, scale).savefig(image, format=where.suffix[1:].lower())
     try:
         where.write_bytes(image.getvalue())
     except OSError as error:
@@ -118,6 +132,7 @@ def _show_run(run: Any, written: Mapping[str, str]) -> None:
     table = TextTable(f"{meta['agent']} on {meta['env']}", "")
     rows = [
         ("steps", f"{done:,}" + (f" of {meta['horizon']:,}: interrupted" if run.interrupted else "")),
+        *([("played", meta["played"])] if "played" in meta else []),
         ("seed", str(meta["seed"])),
         (
             "lowest average cost g*" if run.costs else "optimal gain g*",

@@ -15,9 +15,11 @@ from spanrl.cli.output import (
     MODEL_HELP,
     Costs,
     Json,
+    Plugins,
     Settings,
     TextTable,
     compiling,
+    import_plugins,
     number,
     on_terminal,
     print_json,
@@ -25,11 +27,14 @@ from spanrl.cli.output import (
     tell,
     to_number,
 )
+from spanrl.cli.policy_file import check_policy_file, write_policy
 from spanrl.errors import ModelError, OptionError
+from spanrl.terminal import visible
 
 if TYPE_CHECKING:
     from spanrl.models.bounded import BoundedMDP
     from spanrl.models.mdp import MDP
+    from spanrl.models.solution import Solution
 
 _MANY = 10_000  # states: below, an answer takes seconds
 _SHOWN = 40
@@ -40,6 +45,7 @@ def list_(
     what: Annotated[
         str, typer.Argument(help="What to list: envs, agents or experiments; all where left out.", show_default=False)
     ] = "",
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """List what can be used by name: environments and agents with their parameters, and experiments."""
@@ -55,6 +61,7 @@ def list_(
     }
     if what and what not in kinds:
         raise names.unknown("list", "kind of thing", what, kinds)
+    import_plugins("list", plugin)
     chosen = {kind: kinds[kind] for kind in ([what] if what else kinds)}
     if as_json:
         print_json({kind: [_described(entry) for entry in entries()] for kind, (_, entries) in chosen.items()})
@@ -85,6 +92,7 @@ def analyse(
         str, typer.Option(help="auto (small models), yes or no: the diameter takes one shortest-path problem a state.")
     ] = "auto",
     costs: Costs = False,
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """Show what a known model is: communication class, optimal gain, bias span, diameter, optimal policy."""
@@ -93,6 +101,7 @@ def analyse(
     wanted: dict[str, str | bool] = {"auto": "auto", "yes": True, "no": False}
     if diameter not in wanted:
         raise OptionError(f"analyse: --diameter must be auto, yes or no; got {diameter!r}.")
+    import_plugins("analyse", plugin)
     mdp = _load(model, costs)
     if not isinstance(mdp, MDP):
         raise ModelError(
@@ -155,17 +164,28 @@ def plan(
     threads: Annotated[
         str, typer.Option(help="Threads that share the sweeps of a model with 10⁶ transitions or more.")
     ] = "1",
+    policy_out: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="Write the policy to a new file: .csv, .parquet, .json, or .png, a picture over the first two coordinates of the states.",
+        ),
+    ] = "",
     costs: Costs = False,
+    plugin: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """Solve a model, with or without a bound on the bias span, and show the policy with its certified gain."""
     bound, width = to_number("plan", "--span-bound", span_bound), to_number("plan", "--tol", tol)
     most, n_threads = _at_least_one("--max-sweeps", max_sweeps), _at_least_one("--threads", threads)
+    import_plugins("plan", plugin)
     loaded = _load(model, costs)
     from spanrl.planning.small import solve_small
     from spanrl.planning.solve import check_options, solve
 
     check_options(loaded, bound, width, sense, method, policy=policy)
+    if policy_out:
+        check_policy_file(policy_out, loaded)
     options: dict[str, Any] = {
         "span_bound": bound, "tol": width, "sense": sense, "method": method, "policy": policy, "max_sweeps": most,
     }  # fmt: skip
@@ -173,6 +193,15 @@ def plan(
     if solution is None:
         with compiling("plan"):
             solution = solve(loaded, **options, threads=n_threads, progress=on_terminal())
+    _show_plan(model, loaded, bound, solution, as_json)
+    if policy_out:  # what cannot be written can still be read
+        write_policy(policy_out, solution.policy)
+        if not as_json:
+            print(f"The policy is in {visible(policy_out)}.")
+
+
+def _show_plan(model: str, loaded: MDP | BoundedMDP, bound: float, solution: Solution, as_json: bool) -> None:
+    """Print a solution, for people or as JSON."""
     if as_json:
         names = (
             name
@@ -243,7 +272,7 @@ def _load(text: str, costs: bool) -> MDP | BoundedMDP:
 
 def _loaded(text: str) -> MDP | BoundedMDP:
     path = Path(text)
-    if path.suffix == ".npz" or path.is_file() or "/" in text or os.sep in text:
+    if not text.startswith("gym:") and (path.suffix == ".npz" or path.is_file() or "/" in text or os.sep in text):
         from spanrl.models import files
         from spanrl.models.bounded import BoundedMDP
         from spanrl.models.mdp import MDP

@@ -25,8 +25,21 @@ Costs = Annotated[
         "--costs", help="Show rewards as costs, lower is better; a saved model with costs is shown so anyway."
     ),
 ]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE|MODULE",
+        help="A Python file or module that registers environments and agents. May be given again.",
+        show_default=False,
+    ),
+]
+Scale = Annotated[
+    str,
+    typer.Option(metavar="linear|log", help="Axes of regrets and rewards; on linear ones a steady loss is straight."),
+]
 _GAP = 3  # between two columns
-MODEL_HELP = "An environment, such as two-state or 'three-state[delta=0.01]', or the path of a saved .npz model."
+MODEL_HELP = "An environment, such as two-state, 'three-state[delta=0.01]' or gym:FrozenLake-v1, or the path of a saved .npz model."
 
 
 _AGAIN = 2.0  # seconds until an interrupt without effect is raised again
@@ -36,6 +49,20 @@ class Settings:
     """Options that may stand anywhere on the command line."""
 
     quiet = False
+
+
+def check_scale(who: str, scale: str) -> None:
+    """Refuse a scale that is not one, before the work begins."""
+    if scale not in ("linear", "log"):
+        raise OptionError(f"{who}: --scale must be linear or log; got {scale!r}.")
+
+
+def import_plugins(who: str, plugins: list[str] | None) -> None:
+    """Import the plugins of a command, where there are any."""
+    if plugins:
+        from spanrl.experiments.plugins import import_given
+
+        import_given(who, plugins)
 
 
 @contextmanager

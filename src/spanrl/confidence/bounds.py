@@ -15,6 +15,7 @@ BOUNDS = {
     "ucrl2b": "ucrl2b:UCRL2BBox",
     "ucrl3": "ucrl3:UCRL3Box",
     "kl": "kl:KLBall",
+    "hoeffding": "hoeffding:HoeffdingBall",
 }
 """The module in this folder, and the class: a frozen dataclass whose fields are the options it takes."""
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from spanrl.confidence.intersection import Held, intersect
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import Passed, Signature, check
-from spanrl.kernels.layout import BALL, BONUS, BOX, KL, PLAIN
+from spanrl.kernels.layout import BALL, BONUS, BOX, KL, NOSS, PLAIN
 from spanrl.kernels.plan_workspace import Sets
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.counts import Counts, Seen
@@ -80,7 +80,7 @@ class Estimate:
     """The base of estimates: what their class says besides ``fill``.
 
     Attributes:
-        geometry: BOX, BALL, KL, PLAIN or BONUS.
+        geometry: BOX, BALL, KL, PLAIN, BONUS or NOSS.
         n_kept: how many numbers it keeps per pair and per listed successor. They are a cache, zeros again where ``known.changed`` lists
             all pairs, so they must follow from the counts.
         owns_rows: whether ``fill`` also writes the rows, ``sets.succ_ptr`` and ``sets.succ``; otherwise these are those of the counts.
@@ -106,7 +106,7 @@ class Estimate:
     @property
     def is_set(self) -> bool:
         """Whether it is a set of plausible models, not one model."""
-        return not self.draws and self.geometry in (BOX, BALL, KL)
+        return not self.draws and self.geometry in (BOX, BALL, KL, NOSS)
 
     def settings(self, info: ProblemInfo) -> NDArray[np.float64]:
         """Return the numbers that ``fill`` takes: levels, scales."""
@@ -124,8 +124,12 @@ class Estimate:
         words: NDArray[np.uint64] | None = None,
         state: int = 0,
         checked: bool = True,
+        held: Held | None = None,
     ) -> Sets:
-        """Return what the estimate says of an episode that begins at time t in ``state``; if ``checked``, assert its contract."""
+        """Return what the estimate says of an episode that begins at time t in ``state``, intersected with the sets ``held`` so far.
+
+        If ``checked``, assert its contract.
+        """
         parts: list[Any] = [np.require(part, requirements=("C", "W")) for part in counts.seen]
         seen = Seen(*parts)  # ``fill`` is compiled for arrays that may be written
         kept, sets, _ = new_numbers(self, info, seen)
@@ -138,6 +142,9 @@ class Estimate:
         if checked:
             check_sets(self.geometry, info.n_states, sets)
             check_rooms(self.geometry, self.roomy, sets)
+        if held is not None:
+            copy = Held(*(part.copy() for part in held))
+            intersect(np.arange(info.n_pairs), int(info.n_states), copy, sets)
         return sets
 
     def bounded(
@@ -146,11 +153,8 @@ class Estimate:
         """Return the set of an episode that begins at time t in ``state`` as a checked model, intersected with those ``held`` so far."""
         if not self.is_set:
             raise OptionError(f"{type(self).__name__}: has one model, no set of plausible ones.")
-        sets = self.sets(counts, t, info, state=state)
-        if held is not None:
-            copy = Held(*(part.copy() for part in held))
-            intersect(np.arange(info.n_pairs), int(info.n_states), copy, sets)
-        if self.geometry == BOX:
+        sets = self.sets(counts, t, info, state=state, held=held)
+        if self.geometry in (BOX, NOSS):
             return _boxes(sets, info)
         return _l1_balls(sets, info) if self.geometry == BALL else _kl_balls(sets, info)
 
@@ -206,7 +210,8 @@ def check_sets(geometry: int, n_states: int, sets: Sets) -> None:
         assert (np.abs(total[centred] - 1) <= _ROUNDING).all(), "the centres of balls must sum to 1"
         assert geometry == BALL or (low > 0).all(), "the centres of KL balls must be > 0"
         return
-    assert geometry == BOX, "the geometry is BOX, BALL, KL, PLAIN or BONUS"
+    assert geometry in (BOX, NOSS), "the geometry is BOX, BALL, KL, PLAIN, BONUS or NOSS"
+    assert geometry == BOX or (sets.size >= 0).all(), "what NOSS may give up must be ≥ 0"
     assert (sets.room[:n] >= 0).all(), "rooms must be ≥ 0"
     assert (high <= 1 + _ROUNDING).all(), "upper ends must be ≤ 1"
     assert ((sets.rest >= 0) & (sets.rest <= 1)).all(), "the upper end of unlisted states must lie in [0, 1]"

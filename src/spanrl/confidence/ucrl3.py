@@ -15,8 +15,8 @@ use 1 + 2.22S of the 3 + 3S shares of δ. The second radius is the authors' empi
 Bernstein's inequality for the samples and for their squared deviations loses a factor near 1 where N is below about 150 ℓ. The regret of
 UCRL3 is theirs, too; for SCAL with these sets nothing is proved.
 
-Differs from the paper: no near-optimistic support (NOSS), which leaves unlikely successors out of the inner maximum; the sides of g and g̲,
-and n = 1, for the reasons given with the interval.
+Differs from the paper: the near-optimistic support (NOSS), which leaves unlikely successors out of the inner maximum, is an option
+(:mod:`spanrl.kernels.noss`); the sides of g and g̲, and n = 1, for the reasons given with the interval.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from spanrl.confidence.estimate import FILL, Estimate
 from spanrl.confidence.ucrl3_interval import laplace, peeling, ucrl3_interval
 from spanrl.kernels.jit import kernel, passed
-from spanrl.kernels.layout import BOX
+from spanrl.kernels.layout import BOX, NOSS
 from spanrl.models.info import ProblemInfo
 
 
@@ -77,3 +77,36 @@ class UCRL3Box(Estimate):
         """Return ln(1/d), d = δ/((3 + 3S)SA)."""
         S, A = int(info.n_states), int(info.max_actions)
         return np.array([log((3 + 3 * S) * S * A / self.delta)])
+
+
+@passed(FILL)
+def fill_with_noss(known, settings, kept, sets):
+    """Write the same boxes, and κ/sp(u) = 10·(number of successors seen)/(largest N)^⅔ of every pair."""
+    fill_ucrl3(known, settings, kept, sets)
+    seen, most = known.seen, 1
+    for i in range(seen.n.size):
+        most = max(most, seen.n[i])
+    for i in range(seen.n.size):
+        first, n_seen = seen.succ_ptr[i], seen.succ_ptr[i + 1] - seen.succ_ptr[i]
+        sets.size[i] = 10.0 * n_seen / float(most) ** (2.0 / 3.0)
+        if n_seen == 1 and settings[1] > 0.0:
+            low = max(sets.low[first], 0.5 ** (1.0 / seen.n[i]))
+            sets.low[first], sets.room[first] = low, 1.0 - low
+
+
+@dataclass(frozen=True)
+class NearOptimisticBox(UCRL3Box):
+    """UCRL3's boxes, whose inner maximum is over a near-optimistic support (:mod:`spanrl.kernels.noss`).
+
+    With ``sole_successors`` the only successor seen in N visits is taken to have the probability (½)^(1/N) or more, which nothing proves.
+    """
+
+    sole_successors: bool = False
+
+    fill: ClassVar = fill_with_noss
+    geometry: ClassVar = NOSS
+    is_uniform: ClassVar = False  # they are not intersected
+
+    def settings(self, info: ProblemInfo) -> NDArray[np.float64]:
+        """Return ln(1/d), and whether sole successors are believed in."""
+        return np.append(super().settings(info), float(self.sole_successors))

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.confidence.estimate import Estimate
+from spanrl.confidence.intersection import Held
 from spanrl.kernels.layout import BALL, KL
 from spanrl.models.counts import Counts
 from spanrl.models.info import ProblemInfo
@@ -37,12 +38,15 @@ class Vacuity(NamedTuple):
 
 
 def free_mass(
-    estimate: Estimate, counts: Counts, t: int, info: ProblemInfo, state: int = 0
+    estimate: Estimate, counts: Counts, t: int, info: ProblemInfo, state: int = 0, held: Held | None = None
 ) -> NDArray[np.float64] | None:
-    """Return the free mass [n_pairs] of the sets of an episode that begins at time t in ``state``; None where it is one model."""
+    """Return the free mass [n_pairs] of the sets of an episode that begins at time t in ``state``; None where it is one model.
+
+    Where the agent intersects its sets, they are intersected with those ``held`` so far.
+    """
     if not estimate.is_set:
         return None
-    sets = estimate.sets(counts, t, info, state=state, checked=False)
+    sets = estimate.sets(counts, t, info, state=state, checked=False, held=held)
     if estimate.geometry in (BALL, KL):
         moved: NDArray[np.float64] = (
             np.minimum(2.0 * sets.size, 1.0) if estimate.geometry == BALL else -np.expm1(-sets.size)
@@ -59,10 +63,12 @@ def free_mass(
     return mass
 
 
-def vacuity(estimate: Estimate, counts: Counts, t: int, info: ProblemInfo, state: int = 0) -> Vacuity | None:
+def vacuity(
+    estimate: Estimate, counts: Counts, t: int, info: ProblemInfo, state: int = 0, held: Held | None = None
+) -> Vacuity | None:
     """Return how many of the visited pairs have vacuous sets; None where nothing was visited, or there are no sets."""
     visited = counts.n > 0
-    mass = free_mass(estimate, counts, t, info, state) if visited.any() else None
+    mass = free_mass(estimate, counts, t, info, state, held) if visited.any() else None
     if mass is None:
         return None
     vacuous = mass[visited] >= VACUOUS

@@ -43,5 +43,5 @@ def deep_sea(n: int = 8, move_cost: float = 0.01) -> Env:
             found = (row, col, action) == (n - 1, n - 1, RIGHT)
             reward = 1.0 if found else move_cost * (action == LEFT)
             outcomes[row * n + col, action] = [Outcome(1.0, (row + 1) * n + there if row + 1 < n else 0, reward)]
-    names = [str(cell) for cell in product(range(n), repeat=2)]
+    names = list(product(range(n), repeat=2))
     return Env.from_outcomes(outcomes, state_names=names, action_names=("left", "right"))

@@ -11,6 +11,9 @@ what happened. The outcomes of pair i are the entries ``out_ptr[i] … out_ptr[i
 
 The MDP is what remains when the noise is averaged out: r(s, a) = Σ out_prob · out_reward, p(s'|s, a) = Σ out_prob over
 the outcomes that lead to s'. Agents see only what is drawn; environments never plan.
+
+Some environments cut their episodes (``step_limit``): after so many steps without an outcome that ends the episode (``out_ends``)
+the process jumps to a start state. The jump is no transition: nobody observes it, and the MDP does not know it.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from spanrl.models.costs import flip, flip_ends, reward_range
 from spanrl.models.mdp import MDP
 from spanrl.models.rows import mean_rewards, row_totals
 from spanrl.names import Value
-from spanrl.options import one_of
+from spanrl.options import one_of, whole_number
 
 if TYPE_CHECKING:
     from spanrl.kernels.sampling import Sampler
@@ -44,22 +47,24 @@ _ARRAYS = ("out_ptr", "out_prob", "out_succ", "out_reward", "out_law")
 
 
 class Outcome(NamedTuple):
-    """One thing that may happen after a pair: probability, next state, mean reward, law of the reward."""
+    """One thing that may happen after a pair: probability, next state, mean reward, law of the reward, whether it ends an episode."""
 
     prob: float
     succ: int
     reward: float
     law: int = FIXED
+    ends: bool = False
 
 
 @dataclass(frozen=True)
 class EnvInfo:
-    """What an environment is: its canonical text form, one sentence, where it comes from, its parameters."""
+    """What an environment is: its canonical text form, one sentence, where it comes from, its parameters; how Gymnasium's is played."""
 
     id: str = "unnamed"
     summary: str = "An environment without a name."
     source: str = ""
     parameters: dict[str, Value] = field(default_factory=dict, hash=False)
+    played: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,6 +78,8 @@ class Env:
         mdp: the model, with mean rewards.
         out_ptr, out_prob, out_succ, out_reward, out_law: the outcomes of pair i are ``out_ptr[i]:out_ptr[i + 1]``.
         info: name, summary, source and parameters.
+        step_limit: steps after which an episode is cut; None where none is.
+        out_ends: whether an outcome ends an episode (its successor is where the next one begins); None where episodes are not cut.
 
     >>> env = Env.from_outcomes({(0, 0): [(0.9, 0, 0.0), (0.1, 0, 1.0)]})
     >>> env.mdp.reward.tolist(), env.mdp.prob.tolist(), env.out_prob.tolist()
@@ -86,6 +93,8 @@ class Env:
     out_reward: NDArray[np.float64]
     out_law: NDArray[np.uint8]
     info: EnvInfo = field(default_factory=EnvInfo)
+    step_limit: int | None = None
+    out_ends: NDArray[np.bool_] | None = None
 
     @classmethod
     def from_outcomes(
@@ -100,13 +109,15 @@ class Env:
         state_names: Sequence[Any] | Array | None = None,
         action_names: Sequence[Any] | None = None,
         info: EnvInfo | None = None,
+        step_limit: int | None = None,
     ) -> Env:
         """Build from the outcomes of every pair: ``{(state, action): [Outcome(prob, succ, reward, law), …]}``.
 
         Outcomes of a pair may share the successor and differ in the reward; equal ones are added up, those of
         probability zero dropped. Probabilities must sum to one within 1e-8. The mean reward is Σ prob · reward.
-        With ``costs`` the numbers are costs, and the env pays rewards = −costs. The other arguments are those of :meth:`MDP.from_pairs`;
-        the range is that of all outcomes where it is left out.
+        With ``costs`` the numbers are costs, and the env pays rewards = −costs. ``step_limit`` cuts episodes after so many steps;
+        without it, ``Outcome.ends`` means nothing. The other arguments are those of :meth:`MDP.from_pairs`; the range is that of all
+        outcomes where it is left out.
         """
         if not isinstance(outcomes, Mapping):
             raise ModelError(
@@ -122,32 +133,16 @@ class Env:
         _check_outcomes(pairs, ptr, reward, law, (low, high), costs)
         if is_found and (law == BERNOULLI).any():
             raise ModelError(_BERNOULLI_RANGE.format("Env"))
-        mdp = MDP.from_pairs(
-            [s for s, _ in pairs],
-            [a for _, a in pairs],
-            ptr,
-            succ,
-            prob,
-            mean_rewards(ptr, prob, reward),
-            r_min=low,
-            r_max=high,
-            start=start,
-            n_actions=n_actions,
-            state_names=state_names,
-            action_names=action_names,
+        named = {"n_actions": n_actions, "state_names": state_names, "action_names": action_names}
+        arrays = OutcomeArrays(ptr, prob, succ, reward, law, np.array([bool(o.ends) for o in table], dtype=np.bool_))
+        limit = None if step_limit is None else whole_number("Env", "step_limit", step_limit)
+        states, actions = [s for s, _ in pairs], [a for _, a in pairs]
+        env = from_arrays(
+            states, actions, arrays, step_limit=limit, info=info, r_min=low, r_max=high, start=start, **named
         )
-        if costs or is_found:
-            mdp = replace(mdp, costs=bool(costs), range_is_found=is_found)
-        ptr, prob, succ, reward, law = _canonical(ptr, prob, succ, reward, law)
-        return cls(
-            mdp,
-            immutable(ptr, np.int64),
-            immutable(prob, np.float64),
-            immutable(succ, np.uint32),
-            immutable(reward, np.float64),
-            immutable(law, np.uint8),
-            info or EnvInfo(),
-        )
+        if not costs and not is_found:
+            return env
+        return replace(env, mdp=replace(env.mdp, costs=bool(costs), range_is_found=is_found))
 
     @classmethod
     def from_mdp(cls, mdp: MDP, rewards: str = "mean", *, info: EnvInfo | None = None) -> Env:
@@ -175,11 +170,38 @@ class Env:
             info or EnvInfo(),
         )
 
+    @classmethod
+    def from_gymnasium(cls, env: Any, *, time_in_state: bool = False) -> Env:
+        """Build from the transition table of a Gymnasium environment, which is reset and tried for some steps.
+
+        Args:
+            env: an environment with a table ``env.unwrapped.P`` and no wrapper but ``TimeLimit``, ``OrderEnforcing`` and
+                ``PassiveEnvChecker``. An outcome with ``terminated`` goes on at a start state; a ``TimeLimit`` cuts episodes
+                (:attr:`step_limit`), which the MDP does not know.
+            time_in_state: make the steps since the episode began part of the state, named ``(state, steps)``; then a cut is a
+                transition like any other, and the MDP knows all.
+
+        Returns:
+            An :class:`Env`.
+
+        Raises:
+            ModelError: there is no table, or it is not the whole truth.
+
+        >>> import gymnasium
+        >>> lake = gymnasium.make("FrozenLake-v1", max_episode_steps=20)
+        >>> env, timed = Env.from_gymnasium(lake), Env.from_gymnasium(lake, time_in_state=True)
+        >>> env.mdp.n_states, env.step_limit, timed.mdp.n_states, timed.step_limit
+        (16, 20, 192, None)
+        """
+        from spanrl.envs.from_gymnasium import from_gymnasium
+
+        return from_gymnasium(env, time_in_state=time_in_state)
+
     def outcomes(self, state: int, action: int) -> list[Outcome]:
         """Return the outcomes of an available pair, sorted by (successor, reward, law)."""
         i = self.mdp.pair(state, action)
         part = slice(self.out_ptr[i], self.out_ptr[i + 1])
-        columns = (self.out_prob, self.out_succ, self.out_reward, self.out_law)
+        columns: list[Array] = [self.out_prob, self.out_succ, self.out_reward, self.out_law, *self._flags]
         return [Outcome(*row) for row in zip(*(column[part].tolist() for column in columns), strict=True)]
 
     def reset(self, rng: np.random.Generator) -> int:
@@ -192,19 +214,30 @@ class Env:
 
     def step(self, state: int, action: int, rng: np.random.Generator) -> tuple[float, int]:
         """Draw what an available action brings: (reward, next state). It takes one 64-bit number of ``rng``, as in :func:`spanrl.learn`."""
+        reward, succ, _ = self.drawn(self.mdp.pair(state, action), rng)
+        return reward, succ
+
+    def drawn(self, pair: int, rng: np.random.Generator) -> tuple[float, int, bool]:
+        """Draw an outcome of a pair of :attr:`sampler`: (reward, next state, whether it ends an episode that may be cut)."""
         from spanrl.kernels.sampling import draw
 
         word = rng.integers(0, 2**64 - 1, dtype=np.uint64, endpoint=True)
-        drawn = draw(self.sampler, self.mdp.pair(state, action), word)
-        return float(self.sampler.reward[drawn]), int(self.sampler.succ[drawn])
+        sampler = self.sampler
+        i = draw(sampler, pair, word)
+        return float(sampler.reward[i]), int(sampler.succ[i]), bool(sampler.ends.size and sampler.ends[i])
 
     @cached_property
     def sampler(self) -> Sampler:
-        """The outcomes with Bernoulli rewards split in two, and the tables to draw from them."""
+        """The outcomes with Bernoulli rewards split in two, and the tables to draw from them; its clock stands still."""
         from spanrl.kernels.sampling import Sampler, build_slots
 
-        ptr, prob, succ, reward = self._realised
-        return Sampler(ptr, succ, reward, *(immutable(table, table.dtype) for table in build_slots(ptr, prob, succ)))
+        ptr, prob, succ, reward, ends = self._realised
+        start, threshold, successors, outcome = (immutable(part, part.dtype) for part in build_slots(ptr, prob, succ))
+        return Sampler(ptr, succ, reward, start, threshold, successors, outcome, ends, self.new_clock())
+
+    def new_clock(self) -> NDArray[np.int64]:
+        """Return a clock for one run: no step of the episode yet, and the limit; empty where episodes are not cut."""
+        return np.array([] if self.step_limit is None else [0, self.step_limit], dtype=np.int64)
 
     @property
     def outcome_probs(self) -> NDArray[np.float64]:
@@ -212,14 +245,21 @@ class Env:
         return self._realised[1]
 
     @cached_property
-    def _realised(self) -> tuple[Array, Array, Array, Array]:
+    def _realised(self) -> tuple[Array, Array, Array, Array, Array]:
         return _realised(self)
+
+    @property
+    def _flags(self) -> tuple[Array, ...]:
+        return () if self.out_ends is None else (self.out_ends,)
 
     def __eq__(self, other: object) -> bool:
         """Equal when the MDP and the outcome table are equal, whatever the info says."""
         if not isinstance(other, Env):
             return NotImplemented
-        return self.mdp == other.mdp and all(np.array_equal(getattr(self, n), getattr(other, n)) for n in _ARRAYS)
+        if (self.mdp, self.step_limit) != (other.mdp, other.step_limit):
+            return False
+        mine, others = ([*(getattr(env, n) for n in _ARRAYS), *env._flags] for env in (self, other))
+        return all(np.array_equal(a, b) for a, b in zip(mine, others, strict=True))
 
     def __hash__(self) -> int:
         """Hash by the MDP."""
@@ -232,6 +272,40 @@ class Env:
     def __repr__(self) -> str:
         """Return a one-line summary."""
         return f"<Env {self.info.id}: {self.mdp.n_states} states, {self.mdp.n_actions} actions>"
+
+
+class OutcomeArrays(NamedTuple):
+    """The outcomes of pairs as arrays: those of pair i are the entries ``ptr[i]:ptr[i + 1]`` of the others."""
+
+    ptr: Array
+    prob: Array
+    succ: Array
+    reward: Array
+    law: Array
+    ends: Array
+
+
+def from_arrays(
+    states: ArrayLike, actions: ArrayLike, table: OutcomeArrays, *, step_limit: int | None, info: EnvInfo | None,
+    **options: Any,
+) -> Env:  # fmt: skip
+    """Return an Env of pairs, sorted by (state, action), and their outcomes; ``options`` are those of :meth:`MDP.from_pairs`."""
+    mean = mean_rewards(table.ptr, table.prob, table.reward)
+    mdp = MDP.from_pairs(states, actions, table.ptr, table.succ, table.prob, mean, **options)
+    if step_limit is None:
+        table = table._replace(ends=np.zeros(table.succ.size, dtype=np.bool_))
+    ptr, prob, succ, reward, law, ends = _canonical(table)
+    return Env(
+        mdp,
+        immutable(ptr, np.int64),
+        immutable(prob, np.float64),
+        immutable(succ, np.uint32),
+        immutable(reward, np.float64),
+        immutable(law, np.uint8),
+        info or EnvInfo(),
+        step_limit,
+        None if step_limit is None else immutable(ends, np.bool_),
+    )
 
 
 def _check_outcomes(
@@ -265,36 +339,51 @@ def _check_outcomes(
     )
 
 
-def _canonical(ptr: Array, prob: Array, succ: Array, reward: Array, law: Array) -> tuple[Array, ...]:
-    """Sort each pair's outcomes by (successor, reward, law), add up equal ones, drop zeros, rescale as the MDP does."""
-    n_pairs = ptr.size - 1
-    pair = np.repeat(np.arange(n_pairs), np.diff(ptr))
-    keep = np.flatnonzero(prob)
-    order = keep[np.lexsort((law[keep], reward[keep], succ[keep], pair[keep]))]
-    pair, prob, succ, reward, law = (column[order] for column in (pair, prob, succ, reward, law))
+def _canonical(table: OutcomeArrays) -> OutcomeArrays:
+    """Sort each pair's outcomes by (successor, reward, law, ends), add up equal ones, drop zeros, rescale as the MDP does."""
+    n_pairs = table.ptr.size - 1
+    pair = np.repeat(np.arange(n_pairs), np.diff(table.ptr))
+    keep = np.flatnonzero(table.prob)
+    keys = (pair, table.succ, table.reward, table.law, table.ends)  # the first one counts most
+    order = keep[np.lexsort([key[keep] for key in reversed(keys)])]
+    pair, succ, reward, law, ends = (key[order] for key in keys)
     first = np.ones(pair.size, dtype=bool)
-    first[1:] = np.any([column[1:] != column[:-1] for column in (pair, succ, reward, law)], axis=0)
-    group = np.cumsum(first) - 1
-    prob = np.bincount(group, weights=prob)
-    pair, succ, reward, law = (column[first] for column in (pair, succ, reward, law))
+    first[1:] = np.any([column[1:] != column[:-1] for column in (pair, succ, reward, law, ends)], axis=0)
+    prob = np.bincount(np.cumsum(first) - 1, weights=table.prob[order])
+    pair, succ, reward, law, ends = (column[first] for column in (pair, succ, reward, law, ends))
     ptr = np.concatenate(([0], np.cumsum(np.bincount(pair, minlength=n_pairs))))
-    return ptr, prob / row_totals(ptr, prob)[pair], succ, reward, law
+    return OutcomeArrays(ptr, prob / row_totals(ptr, prob)[pair], succ, reward, law, ends)
 
 
-def _realised(env: Env) -> tuple[Array, Array, Array, Array]:
-    """Return (ptr, prob, succ, reward) of what can really happen, sorted by (pair, reward, successor), equal outcomes added up."""
+def _realised(env: Env) -> tuple[Array, Array, Array, Array, Array]:
+    """Return (ptr, prob, succ, reward, ends) of what can really happen, sorted by (pair, reward, successor, ends), equal outcomes added up.
+
+    Where episodes are cut, the states to begin anew from are the outcomes of one pair more.
+    """
     mdp = env.mdp
     pair = np.repeat(np.arange(mdp.n_pairs), np.diff(env.out_ptr))
     random = env.out_law == BERNOULLI
     share = (env.out_reward - mdp.r_min) / (mdp.r_max - mdp.r_min)
     prob = np.concatenate((np.where(random, env.out_prob * share, env.out_prob), (env.out_prob * (1 - share))[random]))
     reward = np.concatenate((np.where(random, mdp.r_max, env.out_reward), np.full(random.sum(), mdp.r_min)))
-    pair, succ = (np.concatenate((column, column[random])) for column in (pair, env.out_succ))
-    order = np.lexsort((succ, reward, pair))
+    flags = np.zeros(pair.size, dtype=np.bool_) if env.out_ends is None else env.out_ends
+    pair, succ, ends = (np.concatenate((column, column[random])) for column in (pair, env.out_succ, flags))
+    if env.step_limit is not None:
+        starts = np.flatnonzero(mdp.start)
+        ending = (
+            np.full(starts.size, mdp.n_pairs),
+            mdp.start[starts],
+            starts,
+            np.zeros(starts.size),
+            np.zeros(starts.size),
+        )
+        columns = zip((pair, prob, succ, reward, ends), ending, strict=True)
+        pair, prob, succ, reward, ends = (np.concatenate((old, new.astype(old.dtype))) for old, new in columns)
+    order = np.lexsort((ends, succ, reward, pair))
     order = order[prob[order] > 0]
-    pair, prob, succ, reward = (column[order] for column in (pair, prob, succ, reward))
+    pair, prob, succ, reward, ends = (column[order] for column in (pair, prob, succ, reward, ends))
     first = np.ones(pair.size, dtype=bool)
-    first[1:] = (np.diff(pair) != 0) | (np.diff(reward) != 0) | (np.diff(succ.astype(np.int64)) != 0)
+    first[1:] = (np.diff(pair) != 0) | (np.diff(reward) != 0) | (np.diff(succ.astype(np.int64)) != 0) | np.diff(ends)
     prob = np.bincount(np.cumsum(first) - 1, weights=prob)
     ptr = np.concatenate(([0], np.cumsum(np.bincount(pair[first], minlength=mdp.n_pairs))))
     return (
@@ -302,4 +391,5 @@ def _realised(env: Env) -> tuple[Array, Array, Array, Array]:
         immutable(prob, np.float64),
         immutable(succ[first], np.uint32),
         immutable(reward[first] + 0.0, np.float64),
+        immutable(ends[first] if env.step_limit is not None else ends[:0], np.bool_),
     )

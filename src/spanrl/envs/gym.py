@@ -3,18 +3,22 @@
 Every built-in environment has an id, its name in camel case: ``spanrl/TwoState-v0``, ``spanrl/RiverSwim-v0``, …; its
 parameters are keywords of ``gymnasium.make``. The ids are registered once both packages are imported; Gymnasium itself
 imports a module that stands before an id: ``gymnasium.make("spanrl:spanrl/ThreeState-v0", delta=0.01)``. The way back,
-from Gymnasium to us, is :meth:`spanrl.MDP.from_gymnasium`.
+from Gymnasium to us, is :meth:`spanrl.MDP.from_gymnasium` and ``make("gym:FrozenLake-v1")`` (:mod:`spanrl.envs.gym_ids`), for which
+the functions at the end find and open environments of Gymnasium.
 """
 
 from __future__ import annotations
 
+import inspect
 import operator
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl import names
 from spanrl.envs.env import Env
 from spanrl.envs.registry import list_envs, make
 from spanrl.envs.rendering import describe
@@ -144,6 +148,48 @@ def register() -> None:
     for entry in list_envs():
         if isinstance(entry.factory, str) and gym_id(entry.name) not in gymnasium.registry:
             gymnasium.register(gym_id(entry.name), "spanrl.envs.gym:SpanrlEnv", kwargs={"env": entry.name})
+
+
+def find(name: str) -> Any:
+    """Return the specification of the environment ``name``, an id of Gymnasium, or ``module:id``; the module is imported first."""
+    module, _, bare = name.rpartition(":")
+    if module:
+        try:
+            import_module(module)
+        except Exception as error:
+            told = " ".join(str(error).split())
+            raise OptionError(f"gym:{name}: {module!r} cannot be imported ({type(error).__name__}: {told}).") from error
+    spec = gymnasium.registry.get(bare)
+    if spec is None:
+        raise names.unknown(
+            f"gym:{name}", "Gymnasium environment", bare, gymnasium.registry, "gymnasium.pprint_registry() lists them."
+        )
+    return spec
+
+
+def keywords(spec: Any) -> tuple[dict[str, Any], bool]:
+    """Return the parameters of an environment with their defaults, and whether it takes others as well."""
+    try:
+        creator = spec.entry_point
+        creator = gymnasium.envs.registration.load_env_creator(creator) if isinstance(creator, str) else creator
+        declared = inspect.signature(creator).parameters.values()
+    except Exception:  # a module that cannot be imported, a callable without a signature: opening it will tell
+        return dict(spec.kwargs), True
+    known = {
+        one.name: spec.kwargs.get(one.name, None if one.default is one.empty else one.default)
+        for one in declared
+        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY) and one.name != "render_mode"
+    }
+    return known, any(one.kind is one.VAR_KEYWORD for one in declared)
+
+
+def open_env(name: str, options: dict[str, Any]) -> Any:
+    """Return ``gymnasium.make(name, **options)``, or say why not."""
+    try:
+        return gymnasium.make(name, **options)
+    except Exception as error:  # a factory may raise anything
+        told = " ".join(str(error).split())
+        raise OptionError(f"gym:{name}: cannot be made ({type(error).__name__}: {told.rstrip('.')}).") from error
 
 
 register()

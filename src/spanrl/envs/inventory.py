@@ -56,4 +56,4 @@ def inventory(
         for (stock, order), money in profit.items()
     }
     names = range(capacity + 1)
-    return Env.from_outcomes(outcomes, state_names=[str(s) for s in names], action_names=[f"order {a}" for a in names])
+    return Env.from_outcomes(outcomes, state_names=names, action_names=[f"order {a}" for a in names])

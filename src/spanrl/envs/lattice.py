@@ -51,4 +51,4 @@ def grid_world(rows: Sequence[str], *, straight: float, side: float, stay: float
             turns = ((straight, a), (side, (a + 1) % 4), (side, (a - 1) % 4))
             walks = [Outcome(p, index[moved(cells, cell, b)], 0.0) for p, b in turns]
             outcomes[index[cell], a] = [*walks, Outcome(stay, index[cell], 0.0)]
-    return Env.from_outcomes(outcomes, start=start, state_names=[str(cell) for cell in cells], action_names=ACTIONS)
+    return Env.from_outcomes(outcomes, start=start, state_names=list(cells), action_names=ACTIONS)

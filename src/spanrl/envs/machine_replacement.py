@@ -44,6 +44,6 @@ def machine_replacement(n: int = 10, wear: float = 0.2, cost: float = 1.5) -> En
         outcomes,
         r_min=-cost,
         r_max=1.0,
-        state_names=[str(s) for s in range(n + 1)],
+        state_names=range(n + 1),
         action_names=("operate", "replace"),
     )

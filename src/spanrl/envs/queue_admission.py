@@ -50,5 +50,5 @@ def queue_admission(capacity: int = 10, arrival: float = 0.3, service: float = 0
             reward = (enters + holding * (capacity - s)) / (arrival + shift)
             changes = ((enters, s + 1), (leaves, s - 1), (1 - enters - leaves, s))
             outcomes[s, action] = [Outcome(p, after, reward) for p, after in changes if p > 0]
-    names = [str(s) for s in range(capacity + 1)]
+    names = range(capacity + 1)
     return Env.from_outcomes(outcomes, state_names=names, action_names=("reject", "admit"))

@@ -12,6 +12,7 @@ from typing import Any
 
 from spanrl.envs import docstrings
 from spanrl.envs.env import Env, EnvInfo
+from spanrl.envs.gym_ids import is_gym_id, make_gymnasium
 from spanrl.errors import OptionError
 from spanrl.registry import Registered, add, listed, look_up
 
@@ -70,7 +71,7 @@ def make(name: str, /, **given: Any) -> Env:
     """Make an environment from its text form or its name and parameters.
 
     Args:
-        name: ``name`` or ``name[key=value,…]``.
+        name: ``name`` or ``name[key=value,…]``; a name such as ``gym:FrozenLake-v1`` is one of Gymnasium, whose table is read.
         given: further parameters; a key may be given in one of the two places.
 
     Returns:
@@ -79,12 +80,15 @@ def make(name: str, /, **given: Any) -> Env:
     Raises:
         UnknownNameError: the name or a parameter is not known.
         OptionError: a value is of another type or out of its range.
+        ModelError: an environment of Gymnasium has no table, or one that is not the whole truth.
 
     >>> make("three-state[delta=0.01]") == make("three-state", delta=0.01)
     True
     >>> make("riverswim", n_states=6, variant="osband").info.id
     'riverswim[variant=osband]'
     """
+    if isinstance(name, str) and is_gym_id(name):
+        return make_gymnasium(name, given).to_env()
     entry, values = look_up("make", "environment", _ENTRIES, name, given)
     env = entry.load()(**values)
     if not isinstance(env, Env):

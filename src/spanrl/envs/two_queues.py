@@ -66,7 +66,7 @@ def two_queues(
         outcomes,
         r_min=-(cost_x + cost_y) * most,
         r_max=0.0,
-        state_names=[str(lengths) for lengths in product(range(places), repeat=2)],
+        state_names=list(product(range(places), repeat=2)),
         action_names=("serve x", "serve y"),
     )
 

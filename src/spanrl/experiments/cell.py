@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import lru_cache
+from math import inf
 from time import monotonic, perf_counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from spanrl.agents.offers import HOOK, offers
 from spanrl.agents.registry import make_agent
+from spanrl.envs.env import Env
 from spanrl.errors import RunFileError
 from spanrl.experiments.engine import Job
+from spanrl.experiments.grid import parameter_texts
 from spanrl.experiments.plugins import are_unchanged, plugin_digests
 from spanrl.experiments.spec_entry import MODEL
 from spanrl.kernels.cache import source_digest
 from spanrl.learning.files import computed_with
 from spanrl.learning.notes import notes
-from spanrl.learning.optimum import Optimum, find_optimum
+from spanrl.learning.optimum import Optimum, find_diameter, find_optimum
 from spanrl.learning.session import Session
 from spanrl.learning.simulate import simulate
 from spanrl.learning.snapshot import pack, unpack
-from spanrl.learning.worlds import TableWorld, as_world
+from spanrl.learning.worlds import TableWorld, about, as_world
 from spanrl.models.states import StateReader
 
 Look = Callable[[int, Callable[[], bytes | None]], None]
@@ -138,7 +141,8 @@ class Computation:
         self.job, self.note = job, ""
         self.resumed_at: list[int] = []
         self._plugins: dict[str, str] = {}  # modules that the checkpoint had imported; perhaps this process has not yet
-        self._world, self._optimum = _world(job.env, job.sha256)
+        self._known = _known(job.env, job.sha256)
+        self._world = as_world(self._known.source)
         self._session = self._fresh()
         if checkpoint is not None:
             self._resume(checkpoint)
@@ -150,10 +154,13 @@ class Computation:
 
     def run(self, look: Look) -> dict[str, bytes]:
         """Go on to the horizon; return the three files."""
-        self._session.run(self._optimum.gain, lambda t: look(t, self.checkpoint))
+        best = self._known.optimum
+        self._session.run(None if best is None else best.gain, lambda t: look(t, self.checkpoint))
         run = self._session.result(interrupted=False)
-        run.meta["notes"] = notes(self._session.learner, self._optimum, self._session.mdp)
+        run.meta["notes"] = notes(self._session.learner, best, self._session.mdp)
         run.meta["resumed_at"] = self.resumed_at
+        run.meta.update(about(self._world, gain_given=False) | self._known.facts)
+        run.meta["parameters"] = _parameters(self.job)
         if self.job.sha256:
             run.meta[MODEL] = self.job.sha256
         return run.to_files()
@@ -167,6 +174,7 @@ class Computation:
         """Return what a step of the policy under way costs by itself in compiled code; None where there is none, or steps are not."""
         if not self._session.is_compiled or HOOK not in offers(self._session.learner):
             return None
+        assert isinstance(self._world, TableWorld)
         policy, steps = self._session.learner.policy, 10**5
         begun = perf_counter()
         simulate(self._world.env, policy, horizon=steps, seed=0)
@@ -209,14 +217,34 @@ class Computation:
             self._plugins = state.get("plugins", {})
 
 
+class _Known(NamedTuple):
+    """An environment (its text where it is played step by step: each cell has its own then), its optimum, and what reports tell of it."""
+
+    source: Env | str
+    optimum: Optimum | None
+    facts: dict[str, float | str | None]
+
+
 @lru_cache(maxsize=16)
-def _world(env: str, sha256: str) -> tuple[TableWorld, Optimum]:
-    """Return an environment with its optimum; cells share it. A model file must have the digest that the driver saw."""
+def _known(env: str, sha256: str) -> _Known:
+    """Return what all cells of an environment share. A model file must have the digest that the driver saw."""
     world = as_world(env, sha256=sha256 or None)
-    assert isinstance(world, TableWorld)
-    optimum = find_optimum(world.mdp)
-    assert optimum is not None
-    return world, optimum
+    optimum, diameter = find_optimum(world.mdp), find_diameter(world.mdp)
+    facts = {
+        "optimal_span": None if optimum is None else optimum.span,
+        "diameter": "inf" if diameter == inf else diameter,
+    }
+    return _Known(world.env if isinstance(world, TableWorld) else env, optimum, facts)
+
+
+@lru_cache(maxsize=64)
+def _texts(kind: str, text: str) -> dict[str, str]:
+    return parameter_texts(kind, text)
+
+
+def _parameters(job: Job) -> dict[str, dict[str, str]]:
+    """Return the value of every parameter of environment and agent, defaults included."""
+    return {"env": {} if job.sha256 else _texts("env", job.env), "agent": _texts("agent", job.agent)}
 
 
 @lru_cache(maxsize=1)

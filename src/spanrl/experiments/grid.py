@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Any, NamedTuple
 
 from spanrl import names, parameters
 from spanrl.agents.registry import list_agents, make_agent
+from spanrl.envs.gym_ids import is_gym_id, read_gym_id
 from spanrl.envs.registry import list_envs, make
 from spanrl.errors import InputError, OptionError
 from spanrl.experiments.fields import LONGEST_LABEL, EntryFields, convert, told
 from spanrl.experiments.spec_entry import SpecEntry, check_entries
+from spanrl.learning.worlds import as_world
 from spanrl.models.mdp import MDP
 from spanrl.names import Value
 from spanrl.registry import Registered
@@ -41,7 +44,7 @@ class Table(NamedTuple):
     @property
     def is_model(self) -> bool:
         """Whether it names a model file."""
-        return self.fields.id.endswith(_MODEL)
+        return self.fields.id.endswith(_MODEL) and not is_gym_id(self.fields.id)
 
 
 def read_tables(who: str, key: str, tables: Iterable[Mapping[str, Any]]) -> list[Table]:
@@ -66,16 +69,30 @@ def make_envs(who: str, tables: Sequence[Table], folder: Path) -> tuple[SpecEntr
     known = {entry.name: entry for entry in list_envs()}
     out: list[SpecEntry] = []
     for table in tables:
-        out += [_model(table, folder, known)] if table.is_model else _expand(table, "environment", known, make)
+        if table.is_model:
+            out.append(_model(table, folder, known))
+        elif is_gym_id(table.fields.id):
+            out += _expand(table, _gym_id, as_world)
+        else:
+            out += _expand(table, partial(_canonical, "environment", known), make)
     return check_entries(who, "env", out)
 
 
 def make_agents(who: str, tables: Sequence[Table]) -> tuple[SpecEntry, ...]:
     """Return the agents, each made once."""
     known = {entry.name: entry for entry in list_agents()}
-    return check_entries(
-        who, "agent", [entry for table in tables for entry in _expand(table, "agent", known, make_agent)]
-    )
+    canonical = partial(_canonical, "agent", known)
+    return check_entries(who, "agent", [entry for table in tables for entry in _expand(table, canonical, make_agent)])
+
+
+def parameter_texts(kind: str, text: str) -> dict[str, str]:
+    """Return the value of every parameter of an environment or agent (``kind`` "env" or "agent"), as the text form has it."""
+    if kind == "env" and is_gym_id(text):
+        values = read_gym_id(text, {}).values
+    else:
+        known = {entry.name: entry for entry in (list_envs() if kind == "env" else list_agents())}
+        values = _canonical(kind, known, text, {})[1]
+    return {key: names.format_value(value) for key, value in values.items()}
 
 
 def load_entries(who: str, key: str, tables: Iterable[Mapping[str, Any]]) -> tuple[SpecEntry, ...]:
@@ -94,13 +111,17 @@ def load_entries(who: str, key: str, tables: Iterable[Mapping[str, Any]]) -> tup
     return check_entries(who, key, out)
 
 
-def _expand(table: Table, what: str, known: Mapping[str, Registered], build: Callable[[str], Any]) -> list[SpecEntry]:
+Canonical = Callable[[str, Mapping[str, Any]], tuple[str, dict[str, Value]]]
+"""From a text form and further parameters to the canonical id and the value of every parameter."""
+
+
+def _expand(table: Table, canonical: Canonical, build: Callable[[str], Any]) -> list[SpecEntry]:
     """Return an entry for each member of the grid, the last key varying fastest."""
     varying = [key for key, values in table.grid.items() if len(values) > 1]
     out = []
     for values in product(*table.grid.values()):
         given = dict(zip(table.grid, values, strict=True))
-        text, chosen = _guarded(table.where, _canonical, what, known, table.fields.id, given)
+        text, chosen = _guarded(table.where, canonical, table.fields.id, given)
         _guarded(table.where, build, text)
         out.append(SpecEntry(text, _label(table, text, {key: chosen[key] for key in varying})))
     return out
@@ -122,6 +143,11 @@ def _canonical(
             raise names.unknown(bare, "parameter", key, [*declared, "label"])
     values = parameters.values(bare, declared, given)
     return names.canonical(bare, values, parameters.defaults(declared)), values
+
+
+def _gym_id(text: str, given: Mapping[str, Any]) -> tuple[str, dict[str, Value]]:
+    read = read_gym_id(text, given)
+    return read.text, read.values
 
 
 def _label(table: Table, text: str, varying: Mapping[str, Value]) -> str:

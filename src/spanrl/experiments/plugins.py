@@ -51,6 +51,28 @@ def import_plugins(plugins: Iterable[str], folders: Iterable[str]) -> None:
     plugin_digests()
 
 
+def import_given(who: str, plugins: Iterable[str]) -> None:
+    """Import plugins that are given one by one: paths of Python files, or names of modules, looked for in the current directory first."""
+    for text in plugins:
+        is_file = text.endswith(".py") or "/" in text or os.sep in text
+        path = Path(os.path.abspath(text))
+        name = path.stem if is_file else text
+        if not all(step.isidentifier() for step in name.split(".")):
+            raise OptionError(
+                f"{who}: --plugin must be a Python file or the name of a module, such as my_agents.py; got {text!r}."
+            )
+        if is_file and not path.is_file():
+            raise OptionError(
+                f"{who}: --plugin must be a Python file or the name of a module; there is no file {text!r}."
+            )
+        import_plugins([name], [str(path.parent)] if is_file else [os.getcwd()])
+        found = getattr(sys.modules[name], "__file__", None) or "Python itself"
+        if is_file and os.path.realpath(found) != os.path.realpath(path):
+            raise OptionError(
+                f"{who}: the module {name!r} of --plugin {text} is already that of {found}. Rename the file."
+            )
+
+
 def plugin_digests() -> dict[str, str]:
     """Return the SHA-256 of the file of each module that plugins have brought along so far, as it was when first seen."""
     for name in sys.modules.keys() - _looked_at if _packages else ():

@@ -22,6 +22,21 @@ VALUES = tuple(name for name in CURVE if name != "t")
 _RECOMPUTE = "Run the experiment again to recompute it."
 
 
+class Problem(NamedTuple):
+    """What a cell knows of its environment: its size; g*, sp(h*) and D, NaN where they are not known; whether g* is exact.
+
+    Where it has ``costs``, g* is −cost, as in all files.
+    """
+
+    n_states: int
+    n_actions: int
+    gain: float
+    span: float
+    diameter: float
+    exact: bool
+    costs: bool
+
+
 class StoredCell(NamedTuple):
     """What the meta.json of a finished cell says."""
 
@@ -30,6 +45,8 @@ class StoredCell(NamedTuple):
     gain: float
     seconds: dict[str, float]
     sha256: str
+    problem: Problem
+    parameters: dict[str, dict[str, str]]
 
 
 class Curve(NamedTuple):
@@ -87,14 +104,15 @@ def _read_finished(folder: Path, cell: Cell) -> tuple[StoredCell, dict[str, str 
         if content["id"] != cell.id:
             raise RunFileError(f"load_results: {path} is of the cell {content['id']}, not {cell.id}. Compute it.")
         check_model(cell.env, content, path)
-        gain = content["run"]["gain"]
-        found = StoredCell(
-            cell,
-            content["spec"]["horizon"],
-            np.nan if gain is None else gain,
-            content["seconds"],
-            content["sha256"][CURVE_FILE],
+        run = content["run"]
+        gain, span, diameter = (
+            np.nan if run.get(name) is None else float(run[name]) for name in ("gain", "optimal_span", "diameter")
         )
+        is_exact = run.get("regret_exact", True) is True
+        problem = Problem(run["n_states"], run["n_actions"], gain, span, diameter, is_exact, run.get("costs") is True)
+        parameters = run.get("parameters", {})  # cells of spanrl before 0.4 do not say
+        horizon, digest = content["spec"]["horizon"], content["sha256"][CURVE_FILE]
+        found = StoredCell(cell, horizon, problem.gain, content["seconds"], digest, problem, parameters)
         return found, content["versions"] | {"git": content["git"]}
     except RunFileError as error:
         raise _recompute(error) from None

@@ -7,7 +7,7 @@ of each cell and neither imports nor runs anything; each curve is read once, whe
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -18,16 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl import names, tables
+from spanrl.display import SHOWN_IN_HTML, Table, as_html, as_text, left_out
 from spanrl.errors import OptionError, RunFileError
 from spanrl.experiments import statistics
+from spanrl.experiments.plotting import plot_means
 from spanrl.experiments.reading import VALUES, Curve, Group, StoredCell, read_cells, read_curve
 from spanrl.experiments.spec import Spec, SpecEntry
 from spanrl.experiments.statistics import Floats
-from spanrl.terminal import visible
+from spanrl.experiments.sweep import Sweep, sweep
 
 _ROUNDING = 1e-12  # of sums of rewards, relative: agents whose rewards are added in another order differ so much
 _GROUP = {"env": str, "agent": str, "label": str}
 _ESTIMATE = {"n": int, "mean": float, "low": float, "high": float}
+_NUMBERS = ("gain", "span", "diameter")
 _SECONDS = ("planning", "simulating", "total")
 _MEASURED = dict.fromkeys(VALUES, float) | {"n_episodes": int}
 
@@ -37,7 +40,8 @@ class Results:
     """What an experiment has found so far; see :func:`load_results`.
 
     Tables are polars DataFrames. Environments and agents are named by their canonical ids; a value is one of reward, regret, pseudo_regret,
-    span and n_episodes. Statistics are over the seeds of a group, an agent in an environment.
+    span and n_episodes. Statistics are over the seeds of a group, an agent in an environment. A parameter that the experiment varies is
+    a column of its own at the end, such as ``agent.span_bound`` or ``env.delta``; null for those that have no such parameter.
 
     Attributes:
         dir: the folder of the experiment.
@@ -95,8 +99,8 @@ class Results:
                 "gain": np.array([found.gain for found in group.cells], dtype=np.float64),
             }
             seconds = {name: np.array([float(found.seconds[name]) for found in group.cells]) for name in _SECONDS}
-            blocks.append(_head(group) | said | _named(ends.T) | seconds)
-        return tables.frame(kinds, blocks)
+            blocks.append(self._head(group) | said | _named(ends.T) | seconds)
+        return self._frame(kinds, blocks)
 
     def curves(self) -> Any:
         """Return every row of every curve: env, agent, seed, t, reward, regret, pseudo_regret, span, n_episodes."""
@@ -104,7 +108,24 @@ class Results:
         blocks = []
         for group in self.groups:
             for found, curve in zip(group.cells, self._curves(group), strict=True):
-                blocks.append(_head(group) | {"seed": found.cell.seed, "t": curve.t} | _named(curve.values))
+                blocks.append(self._head(group) | {"seed": found.cell.seed, "t": curve.t} | _named(curve.values))
+        return self._frame(kinds, blocks)
+
+    @property
+    def problems(self) -> Any:
+        """A row per environment with a finished cell: env, label, n_states, n_actions, gain g*, span sp(h*), diameter D, exact, costs.
+
+        What is not known is NaN: of an environment without a table, of a multichain one, and D of those with more than 100 states. Not
+        ``exact`` is g* of an environment that cuts its episodes, for it ignores the cuts. In a model with ``costs`` g* is −cost.
+        """
+        kinds = {"env": str, "label": str, "n_states": int, "n_actions": int} | dict.fromkeys(_NUMBERS, float)
+        kinds |= {"exact": bool, "costs": bool}
+        first = {group.env.id: group for group in reversed(self.groups)}
+        blocks = [
+            {"env": env.id, "label": env.label} | first[env.id].cells[0].problem._asdict()
+            for env in self.envs
+            if env.id in first
+        ]
         return tables.frame(kinds, blocks)
 
     def array(self, env: str, agent: str, value: str) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
@@ -118,8 +139,8 @@ class Results:
         blocks = []
         for group, t, values in self._arrays(value):
             estimate = statistics.mean_interval(values, interval=interval, level=level)
-            blocks.append(_head(group) | {"t": t, "n": len(values)} | estimate._asdict())
-        return tables.frame(_GROUP | {"t": int} | _ESTIMATE, blocks)
+            blocks.append(self._head(group) | {"t": t, "n": len(values)} | estimate._asdict())
+        return self._frame(_GROUP | {"t": int} | _ESTIMATE, blocks)
 
     def quantiles(self, value: str = "regret", *, at: Sequence[float] = (0.25, 0.5, 0.75)) -> Any:
         """Return env, agent, label, t, n and a column a quantile over seeds, named q0.25 and so on."""
@@ -128,8 +149,8 @@ class Results:
         blocks = []
         for group, t, values in self._arrays(value):
             found = dict(zip(columns, statistics.quantiles(values, at), strict=True))
-            blocks.append(_head(group) | {"t": t, "n": len(values)} | found)
-        return tables.frame(_GROUP | {"t": int, "n": int} | dict.fromkeys(columns, float), blocks)
+            blocks.append(self._head(group) | {"t": t, "n": len(values)} | found)
+        return self._frame(_GROUP | {"t": int, "n": int} | dict.fromkeys(columns, float), blocks)
 
     def final(self, value: str = "regret", *, interval: str = "t", level: float = 0.95) -> Any:
         """Return env, agent, label, t, n, mean, low, high, std, median at the horizon."""
@@ -138,8 +159,8 @@ class Results:
             end = values[:, -1:]
             estimate = statistics.mean_interval(end, interval=interval, level=level)
             spread = {"std": statistics.standard_deviation(end), "median": statistics.quantiles(end, [0.5])[0]}
-            blocks.append(_head(group) | {"t": t[-1:], "n": len(values)} | estimate._asdict() | spread)
-        return tables.frame(_GROUP | {"t": int} | _ESTIMATE | {"std": float, "median": float}, blocks)
+            blocks.append(self._head(group) | {"t": t[-1:], "n": len(values)} | estimate._asdict() | spread)
+        return self._frame(_GROUP | {"t": int} | _ESTIMATE | {"std": float, "median": float}, blocks)
 
     def compare(self, first: str, second: str, value: str = "regret", *, level: float = 0.95) -> Any:
         """Return env, first, second, t, n, difference, low, high, p_value: the paired difference first − second of two agents.
@@ -184,8 +205,23 @@ class Results:
                 t[used].astype(np.float64), late if is_positive else np.full_like(late, np.nan)
             )
             found = statistics.mean_interval(slopes[:, None], level=level)
-            blocks.append(_head(group) | {"n": len(values), "slope": found.mean, "low": found.low, "high": found.high})
-        return tables.frame(_GROUP | {"n": int} | dict.fromkeys(("slope", "low", "high"), float), blocks)
+            blocks.append(
+                self._head(group) | {"n": len(values), "slope": found.mean, "low": found.low, "high": found.high}
+            )
+        return self._frame(_GROUP | {"n": int} | dict.fromkeys(("slope", "low", "high"), float), blocks)
+
+    def plot(self, ax: Any = None, *, env: str | None = None, value: str = "regret", scale: str = "linear") -> Any:
+        """Draw the mean of a value over time, a line per agent, with its 95 % interval as a band; return the axes.
+
+        Args:
+            ax: where to draw; new axes where left out.
+            env: id of the environment; may be left out where there is one.
+            value: reward, regret, pseudo_regret, span or n_episodes; where g* is not known, the reward is drawn in place of a regret.
+            scale: "linear", on which a steady loss is a straight line, or "log" for both axes.
+
+        Agents whose lines lie on each other share an entry of the legend.
+        """
+        return plot_means(self, ax, env, value, scale)
 
     def to_csv(self, folder: str | os.PathLike[str]) -> None:
         """Write cells.csv, curves.csv, mean_regret.csv and mean_pseudo_regret.csv into ``folder``, over older ones."""
@@ -203,28 +239,23 @@ class Results:
         """Return the table of :meth:`curves` as a pandas DataFrame."""
         return tables.to_pandas(self.curves())
 
-    def __str__(self) -> str:
-        """Summarise in a table of final regrets."""
-        from rich.cells import cell_len
-
-        head = ("env", "agent", "runs", "t", "regret", "95 % interval")
-        rows = [head]
+    def _table(self) -> Table:
+        """Return the regrets at the horizon."""
+        rows = []
         for row in self.final().iter_rows(named=True):
             interval = "–" if np.isnan(row["low"]) else f"{row['low']:.4g} … {row['high']:.4g}"
-            rows.append(
-                (
-                    visible(row["env"]),
-                    visible(row["label"]),
-                    f"{row['n']}",
-                    f"{row['t']:,}",
-                    f"{row['mean']:.4g}",
-                    interval,
-                )
-            )
-        widths = [max(cell_len(row[i]) for row in rows) for i in range(len(head))]
-        padded = ([text + " " * (w - cell_len(text)) for text, w in zip(row, widths, strict=True)] for row in rows)
-        lines = ["  ".join(texts).rstrip() for texts in padded]
-        return "\n".join([self._summary(), *(lines if len(rows) > 1 else [])])
+            rows.append((row["env"], row["label"], f"{row['n']}", f"{row['t']:,}", f"{row['mean']:.4g}", interval))
+        return Table(("env", "agent", "runs", "t", "regret", "95 % interval"), rows)
+
+    def __str__(self) -> str:
+        """Summarise in a table of final regrets."""
+        table = self._table()
+        return "\n".join([self._summary(), *([as_text(table)] if table.rows else [])])
+
+    def _repr_html_(self) -> str:
+        table, most = self._table(), 3 * SHOWN_IN_HTML
+        shown = table._replace(rows=table.rows[:most], more=left_out(len(table.rows), most, "groups"))
+        return as_html(self._summary(), shown if table.rows else None)
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
@@ -235,6 +266,19 @@ class Results:
         total = done + len(self.failed) + len(self.missing)
         failed = f", {len(self.failed):,} failed" if self.failed else ""
         return f"Results: {self.name}, {done:,} of {total:,} cells done{failed}"
+
+    @cached_property
+    def _sweep(self) -> Sweep:
+        return sweep(self.envs, self.agents, self.groups)
+
+    def _head(self, group: Group) -> dict[str, Any]:
+        """Return what stands in every row of a group."""
+        who = {"env": group.env.id, "agent": group.agent.id, "label": group.agent.label}
+        return who | self._sweep.of(group.env.id, group.agent.id)
+
+    def _frame(self, kinds: Mapping[str, type[Any]], blocks: Iterable[Mapping[str, Any]]) -> Any:
+        """Return a table of groups, with a column for each parameter that the experiment varies."""
+        return tables.frame({**kinds, **self._sweep.kinds}, blocks)
 
     def _group(self, env: str, agent: str) -> Group:
         wanted = _entry("environment", env, self.envs), _entry("agent", agent, self.agents)
@@ -299,10 +343,6 @@ def _entry(what: str, name: str, entries: Sequence[SpecEntry]) -> SpecEntry:
         if entry.id == name:
             return entry
     raise names.unknown("results", what, str(name), [entry.id for entry in entries])
-
-
-def _head(group: Group) -> dict[str, Any]:
-    return {"env": group.env.id, "agent": group.agent.id, "label": group.agent.label}
 
 
 def _named(values: Floats) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from spanrl.errors import OptionError, RunFileError
 from spanrl.experiments.fields import shown
 
-_TO_FOLDER = str.maketrans({"[": "--", ",": "--", "=": "-", "]": None})
+_TO_FOLDER = str.maketrans({"[": "--", ",": "--", "=": "-", "]": None, ":": "+", "/": "++"})
 _LONGEST_FOLDER = 200
 
 
@@ -35,8 +35,12 @@ class SpecEntry:
     def folder(self) -> str:
         """The id as the name of a folder.
 
+        A colon and a slash of Gymnasium's names never stand side by side, and no name of ours has a plus: one folder, one name.
+
         >>> SpecEntry("scal[span_bound=5,p_scale=0.05]", "SCAL").folder
         'scal--span_bound-5--p_scale-0.05'
+        >>> SpecEntry("gym:my_games:toys/Maze-v0", "maze").folder
+        'gym+my_games+toys++Maze-v0'
         """
         return self.id.translate(_TO_FOLDER)
 

@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from spanrl import names
+from spanrl.envs.registry import make
 from spanrl.kernels.cache import is_compiled, mark_compiled
 from spanrl.learning.learn import learn
+from spanrl.learning.optimum import find_diameter
 
 _ENVS = "three-state", "two-state"
 _STEPS = 1000
@@ -26,6 +28,7 @@ def is_warm(agents: Iterable[str]) -> bool:
 def warm_up(agents: Iterable[str], steps: int = _STEPS) -> None:
     """Run every kind of agent for some steps, so that its code is compiled and kept, or loaded."""
     kinds = {_task(agent): agent for agent in agents}
+    find_diameter(make(_ENVS[0]).mdp)
     for task, agent in kinds.items():
         with suppress(Exception), warnings.catch_warnings():  # its cells will tell
             warnings.simplefilter("ignore")

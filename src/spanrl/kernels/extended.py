@@ -21,7 +21,8 @@ from spanrl.kernels.frozen_policy import freeze, sweep_frozen
 from spanrl.kernels.iterate import ROUNDING, bracket, relax
 from spanrl.kernels.jit import kernel, part
 from spanrl.kernels.kl import KL_ROUNDING, kl_values
-from spanrl.kernels.layout import BALL, BONUS, BOX, KL, PLAIN
+from spanrl.kernels.layout import BALL, BONUS, BOX, KL, NOSS, PLAIN
+from spanrl.kernels.noss import noss_values
 from spanrl.kernels.order import rank_open, rank_states
 from spanrl.kernels.plan_workspace import CHANGES, GONE, LIVE, N_SWEEPS, NEXT_LOOK, ROUNDS, STEP, WIDTH, WIDTH_BEFORE
 from spanrl.kernels.projection import keep_differences, project
@@ -61,6 +62,8 @@ def _sweep(m, flagged, exact, reward, ws, ranked, rows, v, progress, u, best):
         kl_values(m, reward, 1.0, ws, pairs, ws.q)
     elif m.kind == BONUS:
         bonus_values(m, reward, ws, pairs, v, ws.q)
+    elif m.kind == NOSS:
+        noss_values(m, reward, ws, pairs, ws.q)
     else:
         plain_sweep(m.succ_ptr, m.succ, m.low, reward, pairs, v, ws.q)
     if n_live < ws.pairs.size:
@@ -181,8 +184,9 @@ def improve(work, goal, tol):
     exact all the same.
 
     Where the bracket stalls, a goes from 1 to 0.9 and 0.5. All that must be remembered stands in ``work.progress``, so that the outcome
-    does not depend on the budget. An iterate whose span exceeds ``goal.widest`` ends it. Returns (outcome, lo, hi); on
-    success v is the vector that the bracket belongs to, and ws.q has the values at v of all pairs that can be best.
+    does not depend on the budget. An iterate whose span exceeds ``goal.widest`` ends it; ``goal.most`` sweeps do too, with the bracket as
+    it is, which is counted. Returns (outcome, lo, hi); on success v is the vector that the bracket belongs to, and ws.q has the values at v
+    of all pairs that can be best.
     """
     m, ws, ranked, rows, reward, frozen = work.m, work.ws, work.ranked, work.rows, work.reward, work.frozen
     flagged, closed = work.sets.flagged, work.sets.closed
@@ -214,7 +218,8 @@ def improve(work, goal, tol):
         progress[N_SWEEPS] += 1.0
         progress[ROUNDS] += 1.0
         progress[WIDTH] = hi - lo
-        if hi - lo <= tol:
+        if hi - lo <= tol or progress[ROUNDS] >= goal.most:
+            work.n_cut[0] += hi - lo > tol
             return CONVERGED, lo, hi
         if goal.inner > 0:
             live = rows.live[: np.int64(progress[LIVE])]

@@ -34,12 +34,13 @@ class Experience(NamedTuple):
     phi: Any  # float64 [S]               φ, with max φ = 0
     backup: Any  # float64 [S]            the next φ, in a sweep
     worth: Any  # float64 [room+1]        X = r + φ(s') of the outcomes of one pair
+    unsolved: Any  # int64 [1]            the steps whose solve ended before its tolerance
 
 
 def memory_sizes(n_states: int, n_pairs: int, room: int) -> tuple[int, int]:
     """Return how many real and whole numbers an :class:`Experience` holds."""
     outcomes = n_pairs * (room + 1)
-    return 2 * outcomes + n_pairs + 3 * n_states + room + 1, 2 * n_pairs + outcomes
+    return 2 * outcomes + n_pairs + 3 * n_states + room + 1, 2 * n_pairs + outcomes + 1
 
 
 @part
@@ -50,9 +51,10 @@ def experience(values, visits, S, n_pairs, room):
     enough = paid + n_pairs
     phi, backup, worth = enough + S, enough + 2 * S, enough + 3 * S
     return Experience(
-        visits[:n_pairs], visits[n_pairs : 2 * n_pairs], visits[2 * n_pairs :],
+        visits[:n_pairs], visits[n_pairs : 2 * n_pairs], visits[2 * n_pairs : 2 * n_pairs + outcomes],
         values[:outcomes], values[outcomes:paid], values[paid:enough],
         values[enough:phi], values[phi:backup], values[backup:worth], values[worth:],
+        visits[2 * n_pairs + outcomes :],
     )  # fmt: skip
 
 

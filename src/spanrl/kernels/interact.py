@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spanrl.kernels.jit import allocating, kernel
-from spanrl.kernels.sampling import locate, sfc64, to_unit
+from spanrl.kernels.sampling import ELAPSED, LIMIT, begin_anew, draw, locate, sfc64, to_unit
 
 
 @allocating
@@ -16,6 +16,8 @@ def interact(sampler, pairs, weight, mixes, left, tally, env_words, agent_words,
     be played in this episode. The pair about to be played with none left ends the episode, unplayed. ``tally`` [outcomes] counts
     what happened. The agent draws a number only in states with weight > 0 (``mixes``: there are such states); the environment one a step.
     """
+    if sampler.clock.size > 0:
+        return _interact_with_cuts(sampler, pairs, weight, mixes, left, tally, env_words, agent_words, s, steps)
     starts, threshold, successors, outcome = sampler.start, sampler.threshold, sampler.successors, sampler.outcome
     state, one, word = np.uint64(s), np.uint64(1), np.uint64(0xFFFFFFFF)
     start = np.empty(pairs.size, np.uint64)  # of the pair played in each state: one load less to wait for
@@ -43,6 +45,40 @@ def interact(sampler, pairs, weight, mixes, left, tally, env_words, agent_words,
         state = (both >> (second << np.uint64(5))) & word
     env_words[0], env_words[1], env_words[2], env_words[3] = a, b, c, w
     return done, np.int64(state), over
+
+
+@kernel
+def _interact_with_cuts(sampler, pairs, weight, mixes, left, tally, env_words, agent_words, s, steps):
+    """Do what :func:`interact` does where episodes of the environment are cut: the clock runs on, and a cut is no transition.
+
+    An outcome that ends an episode leads to where the next one begins, and only turns the clock back.
+    """
+    ends, elapsed, limit = sampler.ends, sampler.clock[ELAPSED], sampler.clock[LIMIT]
+    a, b, c, w = env_words[0], env_words[1], env_words[2], env_words[3]
+    over, done = False, steps
+    for t in range(steps):
+        choice = 2 * s
+        if mixes and weight[s] > 0.0:
+            x, agent_words[0], agent_words[1], agent_words[2], agent_words[3] = sfc64(
+                agent_words[0], agent_words[1], agent_words[2], agent_words[3]
+            )
+            if to_unit(x) < weight[s]:
+                choice += 1
+        if left[choice] <= 0:
+            over, done = True, t
+            break
+        left[choice] -= 1
+        x, a, b, c, w = sfc64(a, b, c, w)
+        drawn = draw(sampler, pairs[choice], x)
+        tally[drawn] += 1
+        s = np.int64(sampler.succ[drawn])
+        elapsed = 0 if ends[drawn] else elapsed + 1
+        if elapsed == limit:
+            x, a, b, c, w = sfc64(a, b, c, w)
+            s, elapsed = begin_anew(sampler, x), 0
+    env_words[0], env_words[1], env_words[2], env_words[3] = a, b, c, w
+    sampler.clock[ELAPSED] = elapsed
+    return done, s, over
 
 
 @kernel

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-PLAIN, BOX, BALL, KL, BONUS = range(5)
+PLAIN, BOX, BALL, KL, BONUS, NOSS = range(6)
 
 FREE = 2.0
 """Value of ``slack`` that marks a box which allows every distribution."""
@@ -20,6 +20,7 @@ class Arrays(NamedTuple):
     ball:  ``low`` the centre, ``slack`` = radius / 2; room and rest are empty.
     KL:    ``low`` the centre, positive, ``slack`` the radius in KL(centre, ·); room and rest are empty.
     bonus: ``low`` the centre, ``slack`` and ``rest`` what :mod:`spanrl.kernels.bonus` calls x and y; of learners only.
+    NOSS:  a box, but for ``slack``, what :mod:`spanrl.kernels.noss` calls x; of learners only.
     """
 
     kind: int

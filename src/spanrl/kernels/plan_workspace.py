@@ -19,6 +19,7 @@ class Sets(NamedTuple):
     Boxes: listed successors have low ≤ p ≤ low + room and all others 0 ≤ p ≤ rest, where 0 ≤ low ≤ low + room ≤ 1, 0 ≤ rest ≤ 1 and
     Σ low ≤ 1 ≤ Σ (low + room) + rest·(number of the others). A row that is ``flagged`` cannot reach any of the ``closed`` states, of
     which it must list none. A pair never seen has rest 1: it may be anything.
+    Boxes with NOSS (:mod:`spanrl.kernels.noss`): ``size`` is x, what may be given up; no state is closed.
     L1 balls: ``low`` is the centre, a distribution, and ``size`` half of the radius; 1 or more allows everything.
     KL balls: ``low`` is the centre, a distribution without zeros, and ``size`` the radius; ∞ allows everything.
     Plain models: ``low`` is the distribution.
@@ -31,7 +32,7 @@ class Sets(NamedTuple):
     succ: Any  # uint32 [n]
     low: Any  # float64 [n]
     room: Any  # float64 [n]
-    size: Any  # float64 [n_pairs]  of balls, and of a bonus
+    size: Any  # float64 [n_pairs]  of balls, of a bonus, and of NOSS
     rest: Any  # float64 [n_pairs]
     r_low: Any  # float64 [n_pairs]
     r_high: Any  # float64 [n_pairs]
@@ -93,6 +94,7 @@ class PlanWorkspace(NamedTuple):
     best: Any  # int64 [S]            pairs that attain u
     everyone: Any  # int64 [n_pairs]  all pairs
     progress: Any  # float64 [9]      see the names above
+    n_cut: Any  # int64 [1]            plans that ended as they were
     clock: Any  # float64 [5]         seconds per phase, see :mod:`spanrl.kernels.clock`
     moment: Any  # int64 [2]
 
@@ -105,6 +107,7 @@ class Goal(NamedTuple):
     inner: int  # sweeps over frozen actions between two over all
     mixture: bool
     budget: int  # sweeps over actions per call
+    most: float = np.inf  # sweeps over actions after which a plan ends as it is: ∞ but for NOSS
 
 
 class EpisodePolicy(NamedTuple):

@@ -17,7 +17,10 @@ _DOUBLE = 1.0 / 9007199254740992.0  # 2⁻⁵³
 
 
 class Sampler(NamedTuple):
-    """The outcomes of every pair, sorted by (pair, reward, successor), and the tables to draw one. Read-only."""
+    """The outcomes of every pair, sorted by (pair, reward, successor), and the tables to draw one. Read-only, but for the clock.
+
+    Where episodes are cut after some steps (``clock``), one pair more stands at the end: its outcomes are the states to begin anew from.
+    """
 
     out_ptr: Any  # int64 [n_pairs+1]
     succ: Any  # uint32 [n]
@@ -26,6 +29,11 @@ class Sampler(NamedTuple):
     threshold: Any  # uint64 [slots]: the first outcome below it, the second from it on
     successors: Any  # uint64 [slots]: of the first outcome, and 2³² times that of the second
     outcome: Any  # uint32 [2·slots]: the two outcomes
+    ends: Any  # bool [n]: whether the outcome ends an episode; [0] where episodes are not cut
+    clock: Any  # int64 [2]: steps that the episode has had, and steps after which it is cut; [0] where episodes are not cut
+
+
+ELAPSED, LIMIT = range(2)  # in Sampler.clock
 
 
 @kernel
@@ -54,6 +62,12 @@ def draw(sampler, pair, x):
     """Return the outcome of a pair that the random word x chooses."""
     slot, rest = locate(sampler.start[pair], x)
     return sampler.outcome[np.int64(slot) * 2 + (1 if rest >= sampler.threshold[slot] else 0)]
+
+
+@kernel
+def begin_anew(sampler, x):
+    """Return the state in which an episode begins after a cut, as the random word x chooses it."""
+    return np.int64(sampler.succ[draw(sampler, sampler.start.size - 1, x)])
 
 
 @allocating

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from itertools import islice
 from numbers import Integral, Real
 from typing import Any
@@ -134,7 +134,8 @@ def _require(holds: Any, who: str, broken: str) -> None:
 def _check_arrays(who: str, env: Env) -> None:
     mdp = env.mdp
     _require(isinstance(mdp, MDP), who, f"mdp must be an MDP; it is of type {type(mdp).__name__}")
-    for name in ("out_ptr", "out_prob", "out_succ", "out_reward", "out_law"):
+    cut = ("out_ends",) if env.step_limit is not None else ()
+    for name in ("out_ptr", "out_prob", "out_succ", "out_reward", "out_law", *cut):
         array = getattr(env, name)
         fits = isinstance(array, np.ndarray) and array.ndim == 1 and not array.flags.writeable
         _require(fits, who, f"{name} must be a read-only vector; use Env.from_outcomes")
@@ -221,7 +222,7 @@ def _possible(env: Env, state: int, action: int) -> dict[tuple[float, int], floa
     """Return {(reward, successor): probability} of what a pair can really bring, from the table alone."""
     out: dict[tuple[float, int], float] = {}
     low, high = env.mdp.r_min, env.mdp.r_max
-    for prob, succ, reward, law in env.outcomes(state, action):
+    for prob, succ, reward, law, _ in env.outcomes(state, action):
         share = (reward - low) / (high - low) if law == BERNOULLI else 1.0
         paid = ((high, share), (low, 1.0 - share)) if law == BERNOULLI else ((reward, 1.0),)
         for amount, weight in paid:
@@ -356,7 +357,8 @@ def _check_estimate(who: str, agent: Agent, env: Env) -> None:
 
 
 def _check_learning(who: str, agent: Agent, env: Env) -> None:
-    """Compare learn with the same steps by hand."""
+    """Compare learn with the same steps by hand, where a step has no clock: without the cuts of episodes."""
+    env = env if env.step_limit is None else replace(env, step_limit=None, out_ends=None)
     env_rng, agent_rng = streams(_SEED)
     learner = _start(who, agent, env, agent_rng)
     taken = list(islice(_steps(who, learner, env, env_rng), _STEPS))

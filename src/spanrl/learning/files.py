@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta, Struct, ValidationError, convert
@@ -74,6 +74,9 @@ class _RunFields(Struct):
     r_max: _Finite
     n_states: _Whole
     n_actions: _Whole
+    optimal_span: _Finite | None = None  # of cells, as are the following
+    diameter: _Finite | Literal["inf"] | None = None
+    parameters: dict[str, dict[str, str]] = {}
 
 
 class _SecondsFields(Struct):

@@ -27,7 +27,7 @@ from spanrl.learning.notes import notes
 from spanrl.learning.optimum import find_optimum
 from spanrl.learning.run import Run
 from spanrl.learning.session import Session
-from spanrl.learning.worlds import as_world
+from spanrl.learning.worlds import about, as_world
 from spanrl.models.costs import flip
 from spanrl.options import whole_number
 from spanrl.seeding import check_seed
@@ -50,8 +50,10 @@ def learn(
     """Let ``agent`` learn in ``env`` for ``horizon`` steps; return its curve and its episodes.
 
     Args:
-        env: a text such as "three-state[delta=0.005]", the path of a model file, an ``Env``, an ``MDP`` (pays its mean rewards), or a
-            Gymnasium environment with Discrete spaces (rewards in its ``reward_range``, else in the range of its table P, else in [0, 1]).
+        env: a text such as "three-state[delta=0.005]" or "gym:FrozenLake-v1[is_slippery=false]", the path of a model file, an ``Env``, an
+            ``MDP`` (pays its mean rewards), or a Gymnasium environment with Discrete spaces (rewards in its ``reward_range``, else in the
+            range of its table P, else in [0, 1]). Gymnasium's are played from their table, where :meth:`Env.from_gymnasium` takes it,
+            otherwise step by step; ``run.meta["played"]`` and the summary say which.
         agent: a text such as "scal[span_bound=5]", or an agent.
         horizon: number of steps.
         seed: a whole number ≥ 0.
@@ -103,12 +105,9 @@ def learn(
         if not _is_interrupt(error):
             raise
         interrupted = True
-    run = session.result(interrupted)
+    run = session.result(interrupted).keep(session.learned())
     run.meta["notes"] = said
-    if world.is_cut:
-        run.meta["step_limit"] = world.step_limit
-        if gain is None and session.mdp is not None:  # whoever gives a gain knows what it is
-            run.meta["regret_exact"] = False
+    run.meta.update(about(world, gain_given=gain is not None))
     return run
 
 

@@ -12,6 +12,7 @@ from spanrl.agents.learner import Learner
 from spanrl.confidence.bounds import BOUNDS, make_bounds
 from spanrl.confidence.estimate import Estimate
 from spanrl.confidence.vacuity import Vacuity, vacuity
+from spanrl.kernels.noss import MOST_SWEEPS
 from spanrl.learning.optimum import Optimum
 from spanrl.models.costs import flip, flip_ends
 from spanrl.models.mdp import MDP
@@ -30,7 +31,10 @@ def notes(learner: Any, optimum: Optimum | None, mdp: MDP | None = None) -> list
     found = [note_on_range(mdp)]
     if isinstance(learner, Learner) and learner.episode is not None:
         costs = mdp is not None and mdp.costs
-        found += [note_on_sets(learner), note_on_optimism(learner, optimum, costs), note_on_span(learner, optimum)]
+        found += [
+            note_on_first_episode(learner), note_on_sets(learner), note_on_optimism(learner, optimum, costs),
+            note_on_span(learner, optimum), note_on_cuts(learner),
+        ]  # fmt: skip
     return [note for note in found if note]
 
 
@@ -48,7 +52,7 @@ def note_on_range(mdp: MDP | None) -> str | None:
 def note_on_sets(learner: Learner) -> str | None:
     """Say where the sets of the last plan are vacuous for most of the visited pairs, and which bounds are not, from the same counts."""
     rules, at = learner.rules, _last_plan(learner)
-    found = vacuity(rules.estimate, *at)
+    found = vacuity(rules.estimate, *at, learner.held)
     if found is None or found.of_pairs <= _MOST:
         return None
     others = {name: vacuity(bound, *at) for name, bound in _other_bounds(learner)}
@@ -59,6 +63,13 @@ def note_on_sets(learner: Learner) -> str | None:
     else:
         remedy = "no other bounds would change that: there are too few steps per pair."
     return f"{_fact(found)}, and plans rest on optimism alone; {remedy}"
+
+
+def note_on_first_episode(learner: Learner) -> str | None:
+    """Say where the first episode never ended, so that nothing was learnt from what it saw."""
+    if learner.n_episodes > 1 or learner.t <= learner.info.n_states:  # no rule by visits allows more steps than that
+        return None
+    return f"the first episode did not end in {learner.t} steps: its policy rests on no experience. Choose shorter episodes."
 
 
 def note_on_optimism(learner: Learner, optimum: Optimum | None, costs: bool = False) -> str | None:
@@ -104,6 +115,17 @@ def note_on_span(learner: Learner, optimum: Optimum | None) -> str | None:
     if excess > _ROUNDING * optimum.span:
         return f"the guarantee does not hold: h* breaks the differences by up to {excess:.6g}."
     return None
+
+
+def note_on_cuts(learner: Learner) -> str | None:
+    """Say how many plans ended unconverged, which only those with NOSS may."""
+    cut = learner.notes.get("plans_cut", 0)
+    if not cut:
+        return None
+    return (
+        f"{cut} of {learner.n_episodes} plans ended after {MOST_SWEEPS} sweeps that did not converge: NOSS may go round in circles. "
+        "Without it plans are certified."
+    )
 
 
 def _other_bounds(learner: Learner) -> list[tuple[str, Estimate]]:

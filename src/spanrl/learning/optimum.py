@@ -21,6 +21,9 @@ class Optimum(NamedTuple):
     span: float | None
 
 
+MOST_STATES = 100
+"""For so many states the diameter takes a fraction of a second, which a run can spare."""
+
 _OPTIMA: WeakKeyDictionary[MDP, Optimum] = WeakKeyDictionary()  # models do not change: many runs on one ask once
 
 
@@ -34,3 +37,10 @@ def find_optimum(mdp: MDP | None) -> Optimum | None:
         gain, bias = flip(mdp.costs, float(np.dot(mdp.start, found.gains))), flip(mdp.costs, found.bias)
         best = _OPTIMA[mdp] = Optimum(gain, bias, found.span)
     return best
+
+
+def find_diameter(mdp: MDP | None) -> float | None:
+    """Return the diameter of a small model, ∞ included; None where there is none, or it is too large."""
+    if mdp is None or mdp.n_states > MOST_STATES:
+        return None
+    return analyse(mdp).diameter

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.axes import BLUE, DARK_GREY, new_axes, tidy
+from spanrl.display import as_html
 from spanrl.errors import InputError, RunFileError
 from spanrl.learning import files
 from spanrl.learning.files import CURVE, SPEC, episode_kinds
+from spanrl.learning.learned import Learned, LearnedModel
 from spanrl.models.checks import Array, immutable
 from spanrl.models.costs import flip
+from spanrl.models.policy import Policy
 from spanrl.terminal import visible
 
 _META = (*SPEC, "gain", "interrupted", "audit", "r_min", "r_max", "n_states", "n_actions", "seconds")
+
+_NOT_SAVED = "files of a run hold its curve and its episodes alone. Use the run that learn() returned"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,9 +35,11 @@ class Run:
     where g* is not known. ``episodes`` has one row per episode: its ``start``, the optimistic ``gain`` and ``span``, the ``sweeps`` of the
     solver, and whether the policy was ``deterministic``; with ``audit=True`` also whether the confidence set ``contains`` the true model,
     and the bracket ``gain_low``, ``gain_high``. ``meta`` tells env, agent, seed, horizon, points, gain, interrupted, audit, r_min,
-    r_max, n_states, n_actions and seconds (planning, simulating, total). Where a Gymnasium environment cuts its episodes it also has
-    ``step_limit`` (None where the environment itself cuts them) and, unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
-    Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty. In a model with costs ``meta["costs"]`` is
+    r_max, n_states, n_actions and seconds (planning, simulating, total). Of a Gymnasium environment it also has how it was ``played``
+    (from its table, or step by step); where that cuts its episodes, ``step_limit`` (None where the environment itself cuts them) and,
+    unless g* was given, ``regret_exact``: False, as g* ignores the cuts.
+    Where the agent intersects its sets, ``fallbacks`` counts the intersections that were empty; with NOSS, ``plans_cut`` the plans that
+    ended unconverged; with IMED-RL, ``steps_unsolved`` the steps whose sweeps did not suffice. In a model with costs ``meta["costs"]`` is
     True; arrays and ``meta`` hold rewards = −costs all the same, as files do, and what is printed and drawn are costs.
     ``notes`` are sentences without which the run should not be read: that the confidence sets were vacuous to the end
     (:mod:`spanrl.confidence.vacuity`), or that the span bound is below sp(h*).
@@ -42,6 +49,7 @@ class Run:
         episodes: a dict of arrays.
         meta: what was run.
         notes: sentences on it.
+        policy, model: what the learner knew at the end, see there.
 
     >>> import spanrl
     >>> run = spanrl.learn("two-state", "ucrl", horizon=1000, seed=0)
@@ -57,6 +65,7 @@ class Run:
     n_episodes: NDArray[np.int64]
     episodes: dict[str, Array]
     meta: dict[str, Any]
+    _learned: Learned = field(init=False, default=Learned(_NOT_SAVED, _NOT_SAVED))
 
     def __post_init__(self) -> None:
         """Check that all is there, and freeze the arrays."""
@@ -81,6 +90,47 @@ class Run:
     def interrupted(self) -> bool:
         """Whether the run was stopped before its horizon."""
         return bool(self.meta["interrupted"])
+
+    def keep(self, learned: Learned) -> Run:
+        """Hold what the learner knew at the end, which files do not; return the run."""
+        object.__setattr__(self, "_learned", learned)
+        return self
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the last episode; of an agent that decides at every step, the best actions by what it knew at the end.
+
+        Raises:
+            InputError: the run was read from files, or its agent has no policy.
+
+        >>> import spanrl
+        >>> spanrl.learn("two-state", "ucrl", horizon=10_000, seed=0).policy
+        <Policy: 2 states, 2 actions, deterministic>
+        """
+        policy = self._learned.policy
+        if isinstance(policy, str):
+            raise InputError(f"run.policy: {policy}.")
+        return policy
+
+    @property
+    def model(self) -> LearnedModel:
+        """What the learner has counted: N(s, a), p̂ and r̂ of all steps, those after the last measurement of an interrupted run included.
+
+        Raises:
+            InputError: the run was read from files, or its agent counts no transitions.
+
+        >>> import spanrl
+        >>> print(spanrl.learn("two-state", "ucrl", horizon=100, seed=0).model)
+        LearnedModel: 100 steps, 2 transitions seen
+        2 of 2 states and 2 of 4 pairs played
+        state  action  N   r̂  p̂
+        s0     a0      50  0   s1: 1
+        s1     a0      50  0   s0: 1
+        """
+        model = self._learned.model
+        if isinstance(model, str):
+            raise InputError(f"run.model: {model}.")
+        return model
 
     def save(self, dir: str | os.PathLike[str]) -> None:  # noqa: A002
         """Write curve.parquet, episodes.parquet and meta.json as the new folder ``dir``; parents are made, nothing is overwritten."""
@@ -157,20 +207,29 @@ class Run:
             return "unknown, as is the optimal gain"
         return f"{regret:.6g} ({regret / max(steps, 1.0) ** 0.5:.3g} √t)"
 
-    def __str__(self) -> str:
-        """Summarise in a few lines."""
+    def _facts(self) -> list[tuple[str, str]]:
         meta, seconds = self.meta, self.meta["seconds"]
         lines = {
             "steps": self._steps(),
+            **({"played": meta["played"]} if "played" in meta else {}),
             self._paid: f"{flip(self.costs, float(_last(self.reward))):.6g}",
             "regret": self._regret() + (f"; {self.regret_note}" if self.regret_note else ""),
             "episodes": f"{_last(self.n_episodes):,}",
             "span": f"{_last(self.span):.6g}",
             "seconds": f"{seconds['total']:.3g} (planning {seconds['planning']:.3g}, simulating {seconds['simulating']:.3g})",
         }
-        head = f"Run: {self._names}, seed {meta['seed']}"
-        rows = [*lines.items(), *(("note", note) for note in self.notes)]
-        return "\n".join([head, *(f"{name:<10}{text}" for name, text in rows)])
+        return [*lines.items(), *(("note", note) for note in self.notes)]
+
+    @property
+    def _head(self) -> str:
+        return f"Run: {self._names}, seed {self.meta['seed']}"
+
+    def __str__(self) -> str:
+        """Summarise in a few lines."""
+        return "\n".join([self._head, *(f"{name:<10}{text}" for name, text in self._facts())])
+
+    def _repr_html_(self) -> str:
+        return as_html("\n".join([self._head, *(f"{name}: {text}" for name, text in self._facts())]))
 
     def __repr__(self) -> str:
         """Return a one-line summary."""

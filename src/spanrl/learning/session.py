@@ -37,13 +37,16 @@ from spanrl.agents.registry import Agent, AnyLearner
 from spanrl.agents.stepwise import StepLearner, World, walk
 from spanrl.errors import OptionError, RunFileError
 from spanrl.kernels.interact import add_up, harvest, interact
+from spanrl.learning.learned import Learned, learned_model
 from spanrl.learning.recorder import Recorder
 from spanrl.learning.run import Run
 from spanrl.learning.snapshot import State
 from spanrl.learning.worlds import GymWorld, TableWorld
 from spanrl.models.box_checks import keys
-from spanrl.models.counts import Batch
+from spanrl.models.counts import Batch, Counts
+from spanrl.models.info import ProblemInfo
 from spanrl.models.mdp import MDP
+from spanrl.models.policy import Policy
 from spanrl.models.states import StateReader
 from spanrl.seeding import get_state, is_compilable, set_state, streams
 
@@ -121,8 +124,28 @@ class Session:
         """Return what was measured so far."""
         _, planning, simulating = self.spent()
         seconds = {"planning": planning, "simulating": simulating}
-        notes = self.learner.notes if isinstance(self.learner, Learner) else {}
+        notes = self.learner.notes if isinstance(self.learner, Learner | StepLearner) else {}
         return self._recorder.run(self.meta | {"gain": self._recorder.gain} | notes, seconds, interrupted)
+
+    def learned(self) -> Learned:
+        """Return the policy and the model of the learner, as arrays of their own."""
+        learner, mdp = self.learner, self._world.mdp
+        policy = _policy_of(learner, self.info)
+        if isinstance(policy, Policy) and mdp is not None:
+            policy = Policy.trusted(policy.probs, mdp.state_names, mdp.action_names)
+        counts = getattr(learner, "counts", None)
+        if not isinstance(counts, Counts):
+            return Learned(policy, f"{self.meta['agent']} has no table of counts. Use an agent that plans")
+        return Learned(policy, learned_model(self.info, counts, self._since(learner), mdp))
+
+    def _since(self, learner: Any) -> Batch:
+        """Return what was seen in the episode under way, and is in no counts yet."""
+        if not self._tally.any():
+            return Batch.from_dict(learner.since if isinstance(learner, Learner) else {})
+        assert isinstance(self._world, TableWorld)
+        sampler, outcome = self._world.sampler, np.flatnonzero(self._tally)
+        pair = np.searchsorted(sampler.out_ptr, outcome, side="right") - 1
+        return Batch(pair, sampler.reward[outcome], sampler.succ[outcome], self._tally[outcome])
 
     def spent(self) -> tuple[int, float, float]:
         """Return the steps done, the seconds spent planning and those spent simulating."""
@@ -159,6 +182,7 @@ class Session:
             "t": self._t, "state": self._state, "sums": list(self._sums), "tally": self._tally.copy(),
             "simulating": self._simulating, "horizon_was_read": self.info.horizon_was_read,
             "env_rng": _rng_state(self._env_rng), "agent_rng": _rng_state(self._agent_rng),
+            "elapsed": self._world.elapsed if isinstance(self._world, TableWorld) else 0,
             **self._recorder.state(),
             **{f"learner.{name}": value for name, value in self.learner.get_state().items()},
         }  # fmt: skip
@@ -180,7 +204,8 @@ class Session:
         _set_rng(self._agent_rng, given.inner("agent_rng"))
         if given.flag("horizon_was_read"):
             _ = info.horizon  # and so it stays
-        self._world.resume(self._env_rng)
+        limit = self._world.step_limit
+        self._world.resume(self._env_rng, given.integer("elapsed", 0, 0 if limit is None else limit - 1))
         self._recorder.restore(given, t)
         prefix = "learner."
         self.learner.set_state({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
@@ -191,7 +216,7 @@ class Session:
 
     def _read_tally(self, given: StateReader, world: TableWorld) -> NDArray[np.int64]:
         """Return how often each outcome was drawn in the episode under way; empty where steps are not compiled."""
-        n_outcomes = world.env.sampler.succ.size
+        n_outcomes = world.sampler.succ.size
         tally = given.array("tally", np.int64, (None,), 0, self._t)
         if tally.size not in (0, n_outcomes):
             raise RunFileError(f"checkpoint: 'tally' must have {n_outcomes} entries; got {tally.size}.")
@@ -215,7 +240,7 @@ class Session:
             times = recorder.upcoming(_RECORDS)
             is_first = self._t == 0 and recorder.horizon > _SHORT  # a long run soon has something to return
             steps = 1 if is_first else BUDGET
-            episodes = learner.play(env.sampler, env.mdp.reward, stage, times, steps)
+            episodes = learner.play(world.sampler, env.mdp.reward, stage, times, steps)
             marks = stage.marks[: stage.where[MARKED]]
             recorder.take(episodes, marks)
             spent = {name: seconds - before[name] for name, seconds in learner.phases.items()}
@@ -230,7 +255,7 @@ class Session:
     def _stage(self, world: TableWorld, learner: Learner) -> Stage:
         """Return the run as compiled code takes it."""
         if not self._tally.size:
-            self._tally = np.zeros(world.env.sampler.succ.size, dtype=np.int64)
+            self._tally = np.zeros(world.sampler.succ.size, dtype=np.int64)
         self._words = get_state(self._env_rng)
         plan = learner.plan
         where = np.array([self._t, self._state, TO_BEGIN, False, 0, 0, 0, learner.steps_left, 1, learner.began_in])
@@ -242,7 +267,7 @@ class Session:
 
     def _run_watched(self, world: TableWorld, learner: Learner, tick: Tick) -> None:
         """Play the steps in compiled code and meet Python at the end of every episode: a hook looks at it, or a method is overridden."""
-        sampler, mean, recorder = world.env.sampler, world.env.mdp.reward, self._recorder
+        sampler, mean, recorder = world.sampler, world.env.mdp.reward, self._recorder
         table, batch = (sampler.out_ptr, sampler.reward, sampler.succ), _room(world)
         if not self._tally.size:
             self._tally = np.zeros(sampler.succ.size, dtype=np.int64)
@@ -289,7 +314,7 @@ class Session:
         self._words = words = get_state(self._env_rng)
         where, sums = np.array([self._t, self._state]), np.array(self._sums)
         marks = np.empty((_RECORDS, 3))
-        inside = World(env.sampler, env.mdp.reward, words, where, sums)
+        inside = World(world.sampler, env.mdp.reward, words, where, sums)
         while self._t < recorder.horizon:
             tick(self._t)
             begun = perf_counter()
@@ -327,9 +352,20 @@ class Session:
                 tick(t)
 
 
+def _policy_of(learner: Any, info: ProblemInfo) -> Policy | str:
+    """Return the policy of a learner, or say that it has none; one that is none of ours may have anything there."""
+    try:
+        policy = getattr(learner, "policy", None)
+    except OptionError as error:
+        return str(error).partition(": ")[2].rstrip(".")
+    if isinstance(policy, Policy) and policy.probs.shape == (info.n_states, info.n_actions):
+        return policy
+    return "the learner of this agent has none. Give its class a property that returns a spanrl.Policy of the problem's shape"
+
+
 def _room(world: TableWorld) -> Batch:
     """Allocate for all that can happen in an episode, with its two pairs per state."""
-    sampler = world.env.sampler
+    sampler = world.sampler
     most = 2 * world.env.mdp.n_states * int(np.diff(sampler.out_ptr).max())
     return Batch.room(min(most, sampler.succ.size))
 

@@ -42,6 +42,8 @@ class Simulation:
 def simulate(mdp: MDP | Env, policy: Policy, *, horizon: int, seed: int) -> Simulation:
     """Play ``policy`` for ``horizon`` steps from the start distribution, with the rewards of an ``Env`` or the mean rewards of an ``MDP``.
 
+    Where an ``Env`` cuts its episodes, they are cut here, too.
+
     Args:
         mdp: an ``Env`` or an ``MDP``.
         policy: a policy for it.
@@ -76,7 +78,9 @@ def simulate(mdp: MDP | Env, policy: Policy, *, horizon: int, seed: int) -> Simu
         )
         done += more
     visits = np.zeros((S, env.mdp.n_actions), dtype=np.int64)
-    np.add.at(visits, (env.mdp.pair_state[pair_of], env.mdp.action[pair_of]), tally)
+    played = pair_of < env.mdp.n_pairs
+    pair_of = pair_of[played]
+    np.add.at(visits, (env.mdp.pair_state[pair_of], env.mdp.action[pair_of]), tally[played])
     return Simulation(steps, float(np.sum(tally * sampler.reward)), visits, int(state), env.mdp.costs)
 
 
@@ -96,12 +100,17 @@ def _weights(mdp: MDP, policy: Any) -> NDArray[np.float64]:
 
 def _joined(env: Env, weight: NDArray[np.float64]) -> tuple[Sampler, NDArray[np.int64]]:
     """Return a sampler with one pair per state, whose outcomes are those of all actions weighted by the policy; and their pairs."""
-    table = env.sampler
-    pair = np.repeat(np.arange(env.mdp.n_pairs), np.diff(table.out_ptr))
-    prob = env.outcome_probs * weight[pair]
+    table, mdp = env.sampler, env.mdp
+    n_rows = (
+        table.out_ptr.size - 1
+    )  # where episodes are cut, the last one is no pair, but the states to begin anew from
+    weight, state_of = np.append(weight, 1.0)[:n_rows], np.append(mdp.pair_state, mdp.n_states)[:n_rows]
+    row = np.repeat(np.arange(n_rows), np.diff(table.out_ptr))
+    prob = env.outcome_probs * weight[row]
     keep = np.flatnonzero(prob > 0)
-    ptr = np.searchsorted(env.mdp.pair_state[pair[keep]], np.arange(env.mdp.n_states + 1))
+    ptr = np.searchsorted(state_of[row[keep]], np.arange(state_of[-1] + 2))
     ptr, prob = immutable(ptr, np.int64), immutable(prob[keep], np.float64)
     succ, reward = immutable(table.succ[keep], np.uint32), immutable(table.reward[keep], np.float64)
-    slots = (immutable(part, part.dtype) for part in build_slots(ptr, prob, succ))
-    return Sampler(ptr, succ, reward, *slots), pair[keep]
+    start, threshold, successors, outcome = (immutable(part, part.dtype) for part in build_slots(ptr, prob, succ))
+    ends = immutable(table.ends[keep] if table.ends.size else table.ends, np.bool_)
+    return Sampler(ptr, succ, reward, start, threshold, successors, outcome, ends, env.new_clock()), row[keep]

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spanrl.display import as_html
 from spanrl.errors import ModelError
 from spanrl.models import checks, files, label_files, labels
 from spanrl.models.checks import Array
@@ -344,6 +345,9 @@ class MDP(PairTable):
                 f"actions: {shown}",
             )
         )
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
 
     def __repr__(self) -> str:
         """Return a one-line summary."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spanrl.display import SHOWN, SHOWN_IN_HTML, Table, as_html, as_text, left_out
 from spanrl.errors import ModelError
 from spanrl.models import checks, labels
 from spanrl.models.labels import StateNames, text_of
+from spanrl.models.policy_figure import plot_policy
+from spanrl.models.policy_frame import column_kinds, policy_columns
+from spanrl.tables import frame, to_pandas
 from spanrl.terminal import visible
-
-_SHOWN = 30
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -178,17 +180,68 @@ class Policy:
             return actions[0]
         return ", ".join(f"{action} ({self.probs[s, a]:.4g})" for action, a in zip(actions, played, strict=True))
 
+    def to_frame(self) -> Any:
+        """Return a polars DataFrame with a row per state and action played there.
+
+        Returns:
+            Columns ``state`` (the name, or the number), or x0, x1, … where states are named by tuples of whole numbers; ``action``; and
+            ``probability``.
+
+        Raises:
+            MissingExtraError: polars is not installed.
+
+        >>> Policy([[1.0, 0.0], [0.25, 0.75]], state_names=[(0, 0), (0, 1)], action_names=["wait", "serve"]).to_frame().rows()
+        [(0, 0, 'wait', 1.0), (0, 1, 'wait', 0.25), (0, 1, 'serve', 0.75)]
+        """
+        columns = policy_columns(self)
+        return frame(column_kinds(columns), [columns])
+
+    def to_pandas(self) -> Any:
+        """Return the table of :meth:`to_frame` as a pandas DataFrame; pyarrow is not needed.
+
+        Raises:
+            MissingExtraError: polars or pandas is not installed.
+        """
+        return to_pandas(self.to_frame())
+
+    def plot(
+        self, x: int | None = None, y: int | None = None, *, at: Mapping[int, int] | None = None, ax: Any = None
+    ) -> Any:
+        """Draw the policy over one or two coordinates of the state names: its switching curves.
+
+        Over two coordinates each state is a cell in the colour of its action (mixed, with a dot, where the policy mixes); over one, actions
+        are steps, and dots as large as probabilities. Names that are numbers are the one coordinate; states of other names are numbered.
+
+        Args:
+            x, y: which coordinates to draw over, from 0; the first two by default. Give x alone for one.
+            at: the values of all others, {coordinate: value}.
+            ax: where to draw; new axes by default.
+
+        Returns:
+            The axes.
+
+        Raises:
+            OptionError: there is no such coordinate, or others must be fixed.
+            MissingExtraError: matplotlib is not installed.
+
+        >>> policy = Policy([[1.0, 0.0], [0.0, 1.0]], state_names=[(0, 0), (0, 1)], action_names=["wait", "serve"])
+        >>> [text.get_text() for text in policy.plot().get_legend().get_texts()]
+        ['wait', 'serve']
+        """
+        return plot_policy(self, x, y, at, ax)
+
+    def table(self, most: int) -> Table:
+        """Return the first states and what is played there."""
+        shown = min(self.n_states, most)
+        rows = [(self.state_label(s), self.describe(s)) for s in range(shown)]
+        return Table(("state", "action"), rows, left_out(self.n_states, shown, "states"))
+
     def __str__(self) -> str:
         """Print as a table, the first states only where there are many."""
-        shown = min(self.n_states, _SHOWN)
-        states = [visible(self.state_label(s)) for s in range(shown)]
-        width = max(len("state"), *(len(state) for state in states))
-        lines = [f"{'state':<{width}}  action"] + [
-            f"{state:<{width}}  {self.describe(s)}" for s, state in enumerate(states)
-        ]
-        if shown < self.n_states:
-            lines.append(f"… {self.n_states - shown} more states")
-        return "\n".join(lines)
+        return as_text(self.table(SHOWN))
+
+    def _repr_html_(self) -> str:
+        return as_html(repr(self)[1:-1], self.table(SHOWN_IN_HTML))
 
     def __repr__(self) -> str:
         """Return a one-line summary."""

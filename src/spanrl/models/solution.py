@@ -8,11 +8,24 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.display import SHOWN_IN_HTML, Table, as_html, left_out
 from spanrl.models.checks import immutable
+from spanrl.models.costs import flip
+from spanrl.models.explanation import Explanation
 from spanrl.models.labels import StateNames
 from spanrl.models.policy import Policy
 
 ExtendedChain = tuple[Any, NDArray[np.float64]]
+
+
+class ActionValues(NamedTuple):
+    """The actions of one state, their rewards, and their values r + p·v at a vector v; what rounding may have added to these."""
+
+    action: NDArray[np.int64]
+    reward: NDArray[np.float64]
+    value: NDArray[np.float64]
+    v: NDArray[np.float64]
+    rounding: float
 
 
 class HasChain(Protocol):
@@ -22,6 +35,9 @@ class HasChain(Protocol):
     def optimistic(self) -> ExtendedChain:
         """Return P̃ [S, S] and r̃ [S]."""
 
+    def action_values(self, state: int) -> ActionValues:
+        """Return the values of the actions of a state."""
+
 
 def _freeze(result: object, *names: str) -> None:
     for name in names:
@@ -29,13 +45,14 @@ def _freeze(result: object, *names: str) -> None:
         object.__setattr__(result, name, immutable(array, array.dtype))
 
 
-def _range(values: NDArray[np.float64]) -> str:
+def value_range(values: NDArray[np.float64]) -> str:
     """Return the value that all have to the digits shown, or the smallest and the largest."""
     low, high = f"{np.min(values):.9g}", f"{np.max(values):.9g}"
     return low if low == high else f"{low} … {high}"
 
 
-def _gain_word(costs: bool) -> str:
+def gain_word(costs: bool) -> str:
+    """Return what the gain of a model is called."""
     return "average cost" if costs else "gain"
 
 
@@ -117,6 +134,38 @@ class Solution:
         """The names of the states of the model; None where it has none."""
         return self.policy.state_names
 
+    def explain(self, state: Any) -> Explanation:
+        """Return the value of each action in a state, and by how much it loses against the best.
+
+        Args:
+            state: the name of the state, or its number where states have no names.
+
+        Raises:
+            ModelError: no state has this name.
+
+        >>> import spanrl
+        >>> spanrl.solve(spanrl.make("two-state").mdp).explain("s1")
+        <Explanation: State s1 of bias 1; best a1>
+        """
+        s, policy = self.policy.index(state), self.policy
+        found = self._rule.action_values(s)  # in rewards
+        value = found.value - found.v[0] + flip(self.costs, float(self.bias[0])) - flip(self.costs, self.gain)
+        order = np.argsort(-value, kind="stable")
+        loss = value[order[0]] - value[order]
+        loss[loss <= found.rounding] = 0.0
+        names, played = policy.action_names, found.action[order]
+        return Explanation(
+            state,
+            tuple(int(a) if names is None else names[a] for a in played),
+            flip(self.costs, value[order]),
+            loss,
+            flip(self.costs, found.reward[order]),
+            policy.probs[s, played],
+            float(self.bias[s]),
+            bool(self.truncated[s]),
+            self.costs,
+        )
+
     def at(self, state: Any) -> SolutionAt:
         """Return action, bias and whether the value was cut down in a state, given by its name (by its number where there are no names).
 
@@ -130,23 +179,29 @@ class Solution:
         s = self.policy.index(state)
         return SolutionAt(state, self.policy.at(state), float(self.bias[s]), bool(self.truncated[s]))
 
-    def __str__(self) -> str:
-        """Summarise in a few lines."""
+    def _summary(self) -> list[str]:
         low, high = self.gain_bounds
         state = "converged" if self.converged else "NOT converged"
-        lines = [
+        return [
             f"Solution: {state} in {self.sweeps} sweeps by {self.method}",
-            f"{_gain_word(self.costs)} {self.gain:.9g}, certified in [{low:.9g}, {high:.9g}]",
+            f"{gain_word(self.costs)} {self.gain:.9g}, certified in [{low:.9g}, {high:.9g}]",
             f"bias span {self.span:.9g}; truncated in {int(self.truncated.sum())} of {self.truncated.size} states"
             + ("" if self.feasible else "; the truncation is not feasible everywhere"),
-            str(self.policy),
         ]
-        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """Summarise in a few lines."""
+        return "\n".join([*self._summary(), str(self.policy)])
+
+    def _repr_html_(self) -> str:
+        played = self.policy.table(SHOWN_IN_HTML)
+        rows = [(*row, f"{h:.6g}") for row, h in zip(played.rows, self.bias, strict=False)]
+        return as_html("\n".join(self._summary()), Table((*played.head, "bias"), rows, played.more))
 
     def __repr__(self) -> str:
         """Return a one-line summary."""
         state = "converged" if self.converged else "not converged"
-        return f"<Solution: {_gain_word(self.costs)} {self.gain:.6g}, span {self.span:.6g}, {state}>"
+        return f"<Solution: {gain_word(self.costs)} {self.gain:.6g}, span {self.span:.6g}, {state}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -175,9 +230,18 @@ class Evaluation:
         """Freeze the arrays."""
         _freeze(self, "gain", "bias")
 
+    def _repr_html_(self) -> str:
+        shown = min(self.gain.size, SHOWN_IN_HTML)
+        names = [str(s) if self.state_names is None else self.state_names.text(s) for s in range(shown)]
+        rows = [(name, f"{g:.9g}", f"{h:.6g}") for name, g, h in zip(names, self.gain, self.bias, strict=False)]
+        return as_html(
+            repr(self)[1:-1],
+            Table(("state", gain_word(self.costs), "bias"), rows, left_out(self.gain.size, shown, "states")),
+        )
+
     def __repr__(self) -> str:
         """Return a one-line summary."""
-        return f"<Evaluation: {self.gain.size} states, {_gain_word(self.costs)} {_range(self.gain)}, bias span {self.span:.9g}>"
+        return f"<Evaluation: {self.gain.size} states, {gain_word(self.costs)} {value_range(self.gain)}, bias span {self.span:.9g}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -242,14 +306,15 @@ class Analysis:
                 f"Analysis: {self.n_states} states, {self.n_actions} actions, {self.n_pairs} pairs, "
                 f"at most {self.max_support} successors of a pair",
                 f"class: {self.classification}; diameter: {diameter}",
-                f"optimal {_gain_word(self.costs)}: {_range(self.gains)}",
+                f"optimal {gain_word(self.costs)}: {value_range(self.gains)}",
                 f"span of the optimal bias: {span}; bias from {self.bias.min():.6g} to {self.bias.max():.6g} ({self.normalisation})",
                 f"policy: {'deterministic' if self.policy.is_deterministic else 'randomised'}; print its .policy to see it",
             )
         )
 
+    def _repr_html_(self) -> str:
+        return as_html(str(self))
+
     def __repr__(self) -> str:
         """Return a one-line summary."""
-        return (
-            f"<Analysis: {self.n_states} states, {self.classification}, {_gain_word(self.costs)} {_range(self.gains)}>"
-        )
+        return f"<Analysis: {self.n_states} states, {self.classification}, {gain_word(self.costs)} {value_range(self.gains)}>"

@@ -38,8 +38,13 @@ def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
     >>> result.gain.round(6).tolist(), round(result.span, 6)
     ([0.75, 0.75], 0.75)
     """
+    return evaluation(mdp, policy)
+
+
+def evaluation(mdp: MDP, policy: Policy, who: str = "evaluate", what: str = "the policy") -> Evaluation:
+    """Evaluate for ``who``, that says of ``what`` where it cannot be evaluated."""
     if not isinstance(mdp, MDP):
-        raise ModelError(f"evaluate: the model must be an MDP; got {type(mdp).__name__}.{mdp_hint(mdp)}")
-    value = chain_gain_bias(*policy_chain(mdp, policy))
+        raise ModelError(f"{who}: the model must be an MDP; got {type(mdp).__name__}.{mdp_hint(mdp)}")
+    value = chain_gain_bias(*policy_chain(mdp, policy, who, what))
     gain, bias = (flip(mdp.costs, part.astype(np.float64)) for part in (value.gain, value.bias))
     return Evaluation(gain, bias, span(bias), mdp.state_names, mdp.costs)

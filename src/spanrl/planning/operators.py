@@ -27,7 +27,7 @@ from spanrl.models import checks
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.mdp import MDP
 from spanrl.models.policy import Policy
-from spanrl.models.solution import ExtendedChain
+from spanrl.models.solution import ActionValues, ExtendedChain
 from spanrl.planning.problem import NOISE, BestPairs, Model, Problem, Vector, prepare
 
 _ROUNDING = 1e-12
@@ -179,6 +179,7 @@ class SpanGreedy:
     _best: tuple[Problem, NDArray[np.int64]]
     _least: tuple[Problem, NDArray[np.int64]]
     _v: Vector
+    _action: NDArray[np.int64]
 
     @property
     def pair(self) -> NDArray[np.int64]:
@@ -189,6 +190,15 @@ class SpanGreedy:
     def least_pair(self) -> NDArray[np.int64]:
         """The pair of the minimal action of each state."""
         return self._least[1]
+
+    def action_values(self, state: int) -> ActionValues:
+        """Return r + p·v of the actions of a state, with the p of the sense that was solved for."""
+        problem, v = self._best[0], self._v
+        pairs = np.arange(*problem.arrays.pair_ptr[state : state + 2])
+        ptr, succ, prob = problem.rows(v, pairs)
+        value = problem.reward[pairs] + checks.row_sums(ptr, prob * v[succ])
+        rounding = problem.rounding * max(float(np.abs(value).max()), float(np.abs(v).max()))
+        return ActionValues(self._action[pairs], problem.reward[pairs], value, v, rounding)
 
     @property
     def optimistic(self) -> ExtendedChain:
@@ -250,14 +260,15 @@ def decide(
         weight[~feasible] = 1.0
     value = (1 - weight) * high + weight * low
     rule = _mixed_policy(model, weight, best.pair, least.pair)
-    return SpanGreedy(rule, weight, feasible, truncated, value, (problem, best.pair), (lowest, least.pair), vector)
+    ends = (problem, best.pair), (lowest, least.pair)
+    return SpanGreedy(rule, weight, feasible, truncated, value, *ends, vector, model.action)
 
 
 def greedy_rule(model: Model, problem: Problem, best: BestPairs, v: Vector) -> SpanGreedy:
     """Return the rule that plays the best pairs at v, where nothing is truncated."""
     weight, truncated, mine = np.zeros(v.size), np.zeros(v.size, dtype=bool), (problem, best.pair)
     rule = _mixed_policy(model, weight, best.pair, best.pair)
-    return SpanGreedy(rule, weight, ~truncated, truncated, best.at_pair, mine, mine, v)
+    return SpanGreedy(rule, weight, ~truncated, truncated, best.at_pair, mine, mine, v, model.action)
 
 
 def _mixed_policy(model: Model, weight: Vector, best: NDArray[np.int64], least: NDArray[np.int64]) -> Policy:
@@ -274,24 +285,24 @@ def _mixed_policy(model: Model, weight: Vector, best: NDArray[np.int64], least: 
     return Policy.trusted(probs, model.state_names, model.action_names)
 
 
-def policy_chain(mdp: MDP, policy: Policy) -> tuple[Any, Vector]:
+def policy_chain(mdp: MDP, policy: Policy, who: str = "evaluate", what: str = "the policy") -> tuple[Any, Vector]:
     """Return P_d (scipy sparse [S, S]) and r_d [S] of a policy in an MDP."""
     from scipy.sparse import csr_array
 
     S = mdp.n_states
     if not isinstance(policy, Policy):
-        raise OptionError(f"evaluate: the policy must be a Policy; got {type(policy).__name__}. Use Policy(probs).")
+        raise OptionError(f"{who}: {what} must be a Policy; got {type(policy).__name__}. Use Policy(probs).")
     if policy.probs.shape != (S, mdp.n_actions):
         raise OptionError(
-            f"evaluate: the policy must have shape ({S}, {mdp.n_actions}) like the model; got {policy.probs.shape}."
+            f"{who}: {what} must have shape ({S}, {mdp.n_actions}) like the model; got {policy.probs.shape}."
         )
     state = mdp.pair_state
     weight = policy.probs[state, mdp.action]
     missing = np.abs(np.bincount(state, weight, S) - 1.0) > checks.SUM_TOL
     checks.reject(
-        "evaluate",
+        who,
         missing,
-        lambda s: f"state {mdp.name_of_state(s)}",
+        lambda s: f"{what} in state {mdp.state_label(s)}",
         "plays an action that is not available there",
         None,
         "Give probability to available actions only.",

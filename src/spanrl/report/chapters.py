@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.experiments.plotting import TITLES, scales_of
 from spanrl.report.standings import Standing, standings
 from spanrl.report.text import display_names
 
@@ -16,21 +17,6 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 200
 """A curve is drawn by at most so many points; a screen shows no more."""
-
-TITLES = {
-    "regret": "regret",
-    "pseudo_regret": "pseudo-regret",
-    "reward": "cumulative reward",
-    "span": "span of the optimistic bias",
-    "n_episodes": "episodes",
-}
-"""The quantities a report shows over time, and what stands at their axes."""
-
-SCALES = {"span": ("log", "linear"), "n_episodes": ("log", "linear")}
-"""Scales of the time axis and of the values where they are not both linear, as for all that is summed over time: there a steady loss must
-look steady. Spans change, and episodes begin, mostly early on."""
-
-LINEAR = ("linear", "linear")
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +34,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Chapter:
-    """One environment: its agents best first, their curves by quantity and agent, and the share of planning in their time."""
+    """One environment: its agents best first, their curves by quantity and agent, the share of planning in their time, and its constants.
+
+    ``scale`` is that of what is summed over time, "linear" or "log".
+    """
 
     env: str
     folder: str
@@ -57,6 +46,12 @@ class Chapter:
     ranking: list[Standing]
     curves: dict[str, dict[str, Curve]]
     planning_share: dict[str, float]
+    problem: dict[str, Any]
+    scale: str = "linear"
+
+    def scales(self, value: str) -> tuple[str, str]:
+        """Return the scales of the time axis and of the values on which a quantity is drawn at first."""
+        return scales_of(value, self.scale)
 
     @property
     def gain_known(self) -> bool:
@@ -64,7 +59,7 @@ class Chapter:
         return self.measure == "regret"
 
 
-def chapters(results: Results) -> list[Chapter]:
+def chapters(results: Results, scale: str = "linear") -> list[Chapter]:
     """Return a chapter for every environment with a finished cell, in the order of the spec."""
     if results.cells.is_empty():
         return []
@@ -76,6 +71,7 @@ def chapters(results: Results) -> list[Chapter]:
     curves = {value: _curves(results.mean(value)) for value in values}
     shares = _planning_shares(results.cells)
     ranking, names = standings(results, measures), display_names(results.envs)
+    problems = {row["env"]: row for row in results.problems.iter_rows(named=True)}
     return [
         Chapter(
             env=entry.id,
@@ -88,6 +84,8 @@ def chapters(results: Results) -> list[Chapter]:
                 for value in _shown(measures[entry.id])
             },
             planning_share={agent: share for (env, agent), share in shares.items() if env == entry.id},
+            problem=problems[entry.id],
+            scale=scale,
         )
         for entry in envs
     ]

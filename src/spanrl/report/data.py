@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from spanrl.axes import PALETTE
-from spanrl.report.chapters import LINEAR, SCALES, TITLES, Chapter, Curve
-from spanrl.report.coincidence import WITHIN
+from spanrl.experiments.coincidence import WITHIN
+from spanrl.experiments.plotting import TITLES
+from spanrl.report.chapters import Chapter, Curve
 from spanrl.report.text import LEVEL, runs_per_agent
 
 SHOWN_FIRST = 10
@@ -40,7 +41,7 @@ def chart_data(chapters: Sequence[Chapter], agents: Mapping[str, str], horizon: 
 
 
 def _quantity(chapter: Chapter, value: str, horizon: int) -> dict[str, str]:
-    x, y = SCALES.get(value, LINEAR)
+    x, y = chapter.scales(value)
     return {"key": value, "title": TITLES[value], "caption": chart_caption(chapter, value, horizon), "x": x, "y": y}
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spanrl.axes import BLUE, DARK_GREY, GREY, RED, new_axes, new_figure, tidy
+from spanrl.axes import BLUE, DARK_GREY, GREY, RED, new_axes, new_figure, set_scales, tidy
 
 
 class Learning(Protocol):
@@ -50,11 +50,16 @@ def plot_gain_curve(
     return ax
 
 
-def plot_learning(run: Learning) -> Any:
-    """Return a figure of a learning run: its regret, and beside it the span of the optimistic bias on a logarithmic time axis."""
+def plot_learning(run: Learning, scale: str = "linear") -> Any:
+    """Return a figure of a learning run: its regret, and beside it the span of the optimistic bias on a logarithmic time axis.
+
+    ``scale`` is that of both axes of the regret, "linear" or "log".
+    """
     figure = new_figure(columns=2)
     left, right = figure.subplots(1, 2)
     run.plot(left)
+    set_scales(left, scale, scale)
+    tidy(left)
     figure.suptitle(left.get_title(), fontsize=left.title.get_fontsize())
     left.set_title("")
     right.plot(run.t, run.span, color=RED, linewidth=2)

@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
-from spanrl.axes import BLUE, DARK_GREY, DASHES, PALETTE, new_figure, tidy
-from spanrl.report.chapters import LINEAR, SCALES, TITLES, Chapter
-from spanrl.report.coincidence import coinciding
+from spanrl.axes import BLUE, DARK_GREY, draw_mean, literal, new_figure, set_scales, tidy
+from spanrl.experiments.coincidence import coinciding
+from spanrl.experiments.plotting import TITLES
+from spanrl.report.chapters import Chapter
 from spanrl.report.text import elided, runs_per_agent
 
 MOST_AGENTS = 12
@@ -36,22 +35,15 @@ def plot_curves(chapter: Chapter, value: str, names: Mapping[str, str], horizon:
     handles, labels = [], []
     curves = {agent: chapter.curves[value][agent] for agent in _best(chapter)}
     for agent, curve in curves.items():
-        place = order.index(agent)
-        color = PALETTE[place % len(PALETTE)]
-        dashes = DASHES[place // len(PALETTE) % len(DASHES)]
-        style = (0, dashes) if dashes else "solid"
-        if np.isfinite(curve.low).any():
-            ax.fill_between(curve.t, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
-        handles += ax.plot(curve.t, curve.mean, color=color, linestyle=style, linewidth=1.6)
+        handles.append(draw_mean(ax, curve.t, curve.mean, curve.low, curve.high, order.index(agent)))
         labels.append(_label(names[agent]))
-    x, y = SCALES.get(value, LINEAR)
-    ax.set_xscale(x)
-    ax.set_yscale(y)
+    x, y = chapter.scales(value)
+    set_scales(ax, x, y)
     ax.margins(x=0.01)
     ax.set_xlabel("step t")
     ax.set_ylabel(TITLES[value])
     tidy(ax)
-    for group in coinciding(curves):
+    for group in coinciding(curves, y):
         together = (
             "all agents" if len(group) == len(curves) else " = ".join(elided(names[one], _LONG_NAME) for one in group)
         )
@@ -102,7 +94,5 @@ def _best(chapter: Chapter) -> list[str]:
 
 
 def _label(text: str, longest: int = 60) -> str:
-    """Return ``text`` so that matplotlib takes it literally: no formula between dollars, no hiding behind an underscore."""
-    text = elided(text, longest)
-    text = text.replace("$", r"\$")
-    return f" {text}" if text.startswith("_") else text
+    """Return ``text``, shortened, as matplotlib takes it literally."""
+    return literal(elided(text, longest))

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from spanrl.report.chapters import LINEAR, SCALES, TITLES, Chapter
+from spanrl.experiments.plotting import TITLES
+from spanrl.models.costs import flip
+from spanrl.report.chapters import Chapter
 from spanrl.report.data import SHOWN_FIRST, chart_caption
 from spanrl.report.standings import Estimate, Standing, p_text
 from spanrl.report.table import Cell, Table
@@ -29,6 +31,7 @@ class Section:
 
     title: str
     env: str
+    constants: str
     switches: Sequence[Switch]
     shows: Mapping[str, str]
     caption: str
@@ -43,6 +46,7 @@ def chapter_section(chapter: Chapter, agents: Mapping[str, str], horizon: int) -
     return Section(
         title=chapter.title,
         env=chapter.env,
+        constants=_constants(chapter),
         switches=_switches(chapter),
         shows={"all": "all", "none": "none"} | best,
         caption=chart_caption(chapter, next(iter(chapter.curves)), horizon),
@@ -52,10 +56,19 @@ def chapter_section(chapter: Chapter, agents: Mapping[str, str], horizon: int) -
     )
 
 
+def _constants(chapter: Chapter) -> str:
+    """Return the size of the environment and what is known of it: g*, sp(h*), D."""
+    known = chapter.problem | {"gain": flip(chapter.problem["costs"], chapter.problem["gain"])}
+    names = {"gain": "g*", "span": "sp(h*)", "diameter": "D"}
+    told = [f"{letters} = {number(known[key])}" for key, letters in names.items() if not math.isnan(known[key])]
+    cut = "" if known["exact"] else ". Episodes are cut, which g* ignores: regrets are not exact."
+    return ", ".join([f"S = {known['n_states']:,}, A = {known['n_actions']:,}", *told]) + cut
+
+
 def _switches(chapter: Chapter) -> list[Switch]:
     quantities = {value: TITLES[value] for value in chapter.curves}
     first = next(iter(quantities))
-    scales = zip("xy", SCALES.get(first, LINEAR), strict=True)
+    scales = zip("xy", chapter.scales(first), strict=True)
     choices = {"linear": "linear", "log": "log"}
     return [
         Switch("quantity", "Quantity", quantities, first),

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from spanrl.axes import image
 from spanrl.errors import RunFileError
+from spanrl.experiments.plotting import SCALES
+from spanrl.options import one_of
 from spanrl.report.chapters import chapters
 from spanrl.report.page import page
 from spanrl.report.plots import figures
@@ -18,12 +20,15 @@ if TYPE_CHECKING:
     from spanrl.experiments.results import Results
 
 
-def write_report(results: Results) -> Path:
+def write_report(results: Results, *, scale: str = "linear") -> Path:
     """Write DIR/report.html and DIR/figures/<quantity>--<environment>.png and .pdf; return the path of the page.
+
+    ``scale`` is that of the axes of what is summed over time, "linear" or "log"; on the page it can be changed.
 
     Every file is written under another name and renamed: whoever looks meanwhile sees the old one or the new one, whole.
     """
-    found, names = chapters(results), display_names(results.agents)
+    one_of("report", "scale", scale, SCALES)
+    found, names = chapters(results, scale), display_names(results.agents)
     for chapter in found:
         for name, figure in figures(chapter, names, results.horizon):
             for kind in ("png", "pdf"):
