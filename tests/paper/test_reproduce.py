@@ -311,10 +311,7 @@ def test_a_kill_loses_nothing(done, tmp_path, capfd):
     out, words = tmp_path / "cut", ["--scale", "smoke", "--workers", "1", "--only", *ASKED]
     command = [sys.executable, "-m", "spanrl.cli", "--quiet", "reproduce", "--out", str(out), *words]
     for begun in (lambda: (out / "run.json").exists(), lambda: any((out / "claims").glob("*.json"))):
-        driver, end = (
-            subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL),
-            time.monotonic() + 60,
-        )
+        driver, end = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL), time.monotonic() + 60
         while not begun():
             assert driver.poll() is None
             assert time.monotonic() < end

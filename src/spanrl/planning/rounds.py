@@ -318,9 +318,7 @@ class Rounds:
         a = (_DAMPED if most >= _INNER else 1.0) * self._step
         with it.phase("sweeps"):
             while left > 0:
-                n, _, width = chain_sweeps(
-                    self._chain, it.c, self._s_min, it.v, it.u, self._w, a, target, min(left, chunk)
-                )
+                n, _, width = chain_sweeps(self._chain, it.c, self._s_min, it.v, it.u, self._w, a, target, min(left, chunk))
                 it.sweeps += n
                 left = 0 if width <= target else left - n
                 it.tell()
