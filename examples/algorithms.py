@@ -47,6 +47,7 @@ def _prose(text: str) -> str:
     text = re.sub(r"\n(?![*-] ) *", " ", text)
     text = re.sub(r":(?:mod|class|func|data|attr|meth):`~?([^`]+)`", _role, text)
     pieces = re.split(r"(``.+?``|\[?`[^`]+`(?:\]\([^)]*\))?)", text)
+    pieces = [re.sub(r"docs/([\w/-]+\.md)", r"[\1](../\1)", one) for one in pieces]
     return "".join(f"`{one[2:-2]}`" if one.startswith("``") else one if "`" in one else _stars(one) for one in pieces)
 
 
@@ -84,15 +85,16 @@ def generated(name: str, table: str) -> str:
     kind = getattr(import_module(module), found)
     path = module.replace(".", "/")
     curves = {name: ""} | {curve: label for curve, (agent, label) in VARIANTS.items() if agent == name}
+    steps = "10⁵" if name == "imed-rl" else "10⁶"
     rows = [row_of(name, label, table) for label in curves.values()]
     return "\n".join(
         [
             BEGIN, "",
             f"[`{path.removeprefix('spanrl/')}.py`](../../src/{path}.py) · {kind.source} · text `{name}`", "",
-            "```python", f"spanrl.{signature(kind)}", "```", "",
+            f"`spanrl.{signature(kind)}`", "",
             "## Pseudo-code, and what is proved", "", as_markdown(import_module(module).__doc__ or ""), "",
             "## Regret", "",
-            "Mean pseudo-regret after 10⁶ steps (IMED-RL: 10⁵), ten seeds ([all agents](../family.md)).", "",
+            f"Mean pseudo-regret after {steps} steps, ten seeds ([all agents](../family.md)).", "",
             "| | three-state | RiverSwim (Osband) | 4-rooms |", "|---|--:|--:|--:|", *rows, "",
             *(f"![regret of {curve}](../figures/family/{curve}.png)\n" for curve in curves),
             END,
