@@ -144,7 +144,7 @@ def _show_run(run: Any, written: Mapping[str, str]) -> None:
             ("average cost" if run.costs else "average reward", f"{flip(run.costs, run.reward[-1] / done):.6g}"),
             ("regret", f"{run.regret[-1]:.6g}"),
             ("pseudo-regret", f"{run.pseudo_regret[-1]:.6g}"),
-            *([("", run.regret_note)] if run.regret_note else []),
+            *([("the regret is", run.regret_note)] if run.regret_note else []),
             ("episodes", f"{run.n_episodes[-1]:,}"),
             ("span of the optimistic bias", f"{run.span[-1]:.6g}"),
         ]

@@ -76,6 +76,8 @@ def list_(
             ]
             table.add_row(entry.name, *([", ".join(given) or "–"] if with_parameters else []), entry.summary)
         show(table)
+        if title == "environment":
+            print("Gymnasium's are named by their ids, such as gym:FrozenLake-v1.")
 
 
 def _described(entry: Any) -> dict[str, Any]:
