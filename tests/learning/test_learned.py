@@ -153,6 +153,27 @@ def test_interrupted_runs_have_a_policy() -> None:
         _ = run.model
 
 
+def test_nothing_is_counted_twice_where_a_plan_is_interrupted() -> None:
+    """Step by step: the counts have taken in the last episode, and the next one has not begun."""
+    keeping = Keeping(UCRL())
+
+    def interrupt(*args: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    def step(reward: float) -> float:
+        planner = keeping.learners[0]._planner
+        if keeping.learners[0].n_episodes == 3:
+            planner.plan = interrupt
+        return float(reward)
+
+    env = gymnasium.wrappers.TransformReward(gymnasium.make("FrozenLake-v1"), step)
+    run = learn(env, keeping, horizon=10**4, seed=0)
+    assert run.interrupted
+    learner = keeping.learners[0]
+    assert learner.episode.start <= learner.t, "or there is nothing to count twice"
+    assert run.model.n.sum() == learner.t
+
+
 def test_agents_that_decide_at_every_step(env) -> None:
     """Q-learning plays the largest Q, but for its random steps."""
     keeping = Keeping(QLearning())

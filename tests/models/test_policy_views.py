@@ -147,6 +147,20 @@ def test_many_actions_go_from_dark_to_light() -> None:
     assert len(policy.plot(ax=axes()).get_legend().get_texts()) == 12
 
 
+def test_actions_that_are_never_played_take_no_colour() -> None:
+    """Three orders of thirty are told apart; each has one colour in every picture of the policy."""
+    actions = np.array([9, 10, 11, 9])
+    policy = Policy(np.eye(30)[actions], state_names=[(0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1)])
+    drawn = {}
+    for k in (0, 1):
+        ax = policy.plot(at={2: k}, ax=axes())
+        picture = ax.get_images()[0].get_array()[:, 0, :3]
+        drawn |= {(k, a): tuple(cell) for a, cell in zip(actions[2 * k :], picture, strict=False)}
+    assert drawn[0, 9] == drawn[1, 9] == to_rgb(PALETTE[0])
+    assert drawn[1, 11] == to_rgb(PALETTE[2])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["9", "11"]
+
+
 def test_formulas_in_names_are_text() -> None:
     policy = Policy(np.eye(2), state_names=[(0, 0), (0, 1)], action_names=["$\\frac$", "$"])
     assert image(policy.plot(ax=axes()).figure, "png").startswith(b"\x89PNG")

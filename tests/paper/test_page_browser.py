@@ -186,6 +186,13 @@ def test_no_number_is_broken(visit: Visit, width: int) -> None:
         assert tab.evaluate(kept)
 
 
+def test_headings_stand_above_their_claims(visit: Visit) -> None:
+    with visit(width=800) as tab:
+        lefts = """[...document.querySelectorAll(".theme")].map((one) =>
+            [...one.children].map((part) => part.getBoundingClientRect().left))"""
+        assert all(heading == claims for heading, claims in tab.evaluate(lefts))
+
+
 def test_panels_stand_below_each_other_on_a_phone_and_beside_each_other_elsewhere(visit: Visit) -> None:
     def boxes() -> list[dict[str, float]]:
         return [one.bounding_box() for one in tab.locator("#figure-three-state .panel svg").all()]

@@ -107,8 +107,8 @@ def _action_labels(policy: Policy) -> list[str]:
 
 def _draw_cells(policy: Policy, cells: Coordinates, states: NDArray[np.int64], ax: Any) -> None:
     """Draw a cell per state, in the colours of its actions."""
-    colours = discrete_colours(policy.n_actions)
-    probs = policy.probs[states]
+    used = np.flatnonzero(policy.probs.max(axis=0) > 0)  # anywhere: an action keeps its colour, whatever is fixed
+    colours, probs = discrete_colours(used.size), policy.probs[np.ix_(states, used)]
     (columns, i), (rows, j) = (np.unique(line, return_inverse=True) for line in cells.T)
     picture = np.ones((rows.size, columns.size, 4))
     picture[..., 3] = 0.0  # no state, no cell
@@ -120,10 +120,10 @@ def _draw_cells(policy: Policy, cells: Coordinates, states: NDArray[np.int64], a
     if mixed.any():
         ax.scatter(i[mixed], j[mixed], s=16, color="white", edgecolors=DARK_GREY, linewidths=0.6, label="mixes")
     ax.spines[["top", "right"]].set_visible(False)
-    labels, played = _action_labels(policy), np.flatnonzero(probs.max(axis=0) > 0)
+    names, played = _action_labels(policy), np.flatnonzero(probs.max(axis=0) > 0)
     if played.size > _MOST_LABELS:
         played = played[np.linspace(0, played.size - 1, _MOST_LABELS).round().astype(np.int64)]
-    legend_of_colours(ax, {labels[a]: colours[a] for a in played})
+    legend_of_colours(ax, {names[used[i]]: colours[i] for i in played})
 
 
 def _draw_steps(policy: Policy, values: Coordinates, states: NDArray[np.int64], ax: Any) -> None:

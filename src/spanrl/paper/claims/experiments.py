@@ -111,9 +111,7 @@ def judge_G7(system: System, found: Experiment) -> CheckResult:
     differ, unclear = [], []
     for group in others:
         low, high, near = simultaneous(ledger, group, first, len(others))
-        ledger.note(
-            f"mean pseudo-regret relative to that of {first.name}, c = {group.span_bound:g}", _relative(group, first)
-        )
+        ledger.note(f"{group.name}: mean pseudo-regret relative to {first.name}", _relative(group, first))
         if low > near or high < -near:
             differ.append(f"c = {group.span_bound:g}")
         elif not -near <= low <= high <= near:
