@@ -6,9 +6,13 @@ OUT ?= demo-output
 SCALE ?= quick
 PEERS := .venv-peers
 LOWEST := .venv-lowest
+COMPAT := .venv-compat
 PEERS_PYTHON ?= $(PYTHON)
 
-.PHONY: demo examples test lowest lint bench bench-smoke peers format clean
+# Compiled modules are kept, whatever the surroundings say: tests and workers are hundreds of processes that import the same files.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo examples test lowest compat dist docs pages notebooks notebooks-check lint bench bench-smoke peers format clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -20,7 +24,7 @@ $(VENV)/.dev: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@
 
-demo: $(VENV)/.installed  ## a first plan, a first run, then the whole paper in some minutes (SCALE=smoke|quick|paper)
+demo: $(VENV)/.installed  ## a first plan, a first run, then the whole paper: about five minutes the first time (SCALE=smoke|quick|paper)
 	$(BIN)/spanrl list
 	$(BIN)/spanrl analyse "three-state[delta=0.005]"
 	$(BIN)/spanrl plan two-state --span-bound 0.75
@@ -40,6 +44,26 @@ test: $(VENV)/.dev  ## all tests, on two cores
 lowest:  ## everything once with the lowest versions that pyproject.toml allows, in an environment of their own
 	$(PYTHON) tests/lowest.py $(LOWEST)
 
+compat:  ## lowest and newest versions on every Python that is here; writes docs/compat.md
+	$(PYTHON) tools/compat.py $(COMPAT) docs/compat.md
+
+dist: $(VENV)/.dev  ## a source archive, and a wheel made from it, in dist/
+	$(BIN)/python -m build --outdir dist
+
+docs: $(VENV)/.dev  ## the site, in build/site; a broken link, an unknown name and a request that leaves the page are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python tools/site_check.py build/site
+
+pages: $(VENV)/.dev  ## pages that are made from the code: environments, command line
+	$(BIN)/python examples/environments.py docs
+	$(BIN)/python tools/cli_page.py docs/cli.md
+
+notebooks: $(VENV)/.dev  ## execute the notebooks and keep their outputs
+	$(BIN)/python tools/notebooks.py examples/notebooks/*.ipynb
+
+notebooks-check: $(VENV)/.dev  ## execute the notebooks; they must print what they printed before
+	$(BIN)/python tools/notebooks.py --check examples/notebooks/*.ipynb
+
 lint: $(VENV)/.dev  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -49,9 +73,9 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.installed peers  ## ratios measured in one run; writes benchmarks/results.json and the README's speed table
+bench: $(VENV)/.installed peers  ## ratios measured in one run; writes benchmarks/results.json, docs/speed.md and the README's figures
 	$(BIN)/python benchmarks/run.py
-	$(BIN)/python benchmarks/results.py README.md
+	$(BIN)/python benchmarks/results.py docs/speed.md README.md
 
 bench-smoke: $(VENV)/.installed peers
 	$(BIN)/python benchmarks/run.py --smoke
@@ -60,4 +84,4 @@ peers:  ## what the benchmarks compare with, in an environment of its own, as fa
 	-@$(PEERS_PYTHON) benchmarks/peers/install.py $(PEERS)
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(LOWEST) $(OUT) .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(LOWEST) $(COMPAT) $(OUT) build dist .mypy_cache .ruff_cache .hypothesis

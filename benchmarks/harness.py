@@ -18,7 +18,7 @@ class Row:
 
     ``target`` is an upper limit on ``value``, or a lower one with ``at_least`` (None: only shown). ``least`` is the smallest of
     the repeats, in the unit of ``value``. A row that could not be measured has no value and says why in ``note``. Where
-    ``data["readme"]`` is set, the row is shown in the README under that label.
+    ``data["readme"]`` is set, the row is shown in docs/speed.md under that label.
     """
 
     group: str

@@ -31,7 +31,7 @@ from spanrl.errors import SpanrlError
 A, BRANCHES, STAY = 4, 6, 0.99
 ACCURACY = 1e-6
 TOLERANCES = (1e-6, 1e-7, 1e-8)  # the peer's own, tried from the left until its gain is as accurate as ours
-SHOWN = 10**4  # the size that the README shows
+SHOWN = 10**4  # the size that docs/speed.md shows
 LIMIT = 20.0  # seconds per solve; what takes longer is shown as a lower bound
 BRIEF = 0.05  # seconds of a solve below which the first one of a turn is not counted
 TARGET, YARDSTICK_TARGET = 3.0, 1.0  # the yardstick is bound by memory bandwidth, as we are

@@ -1,4 +1,7 @@
-"""results.json, and the README's speed table made from it alone: ``python benchmarks/results.py [--check] README.md``."""
+"""results.json, and what pages show of it, made from it alone: ``python benchmarks/results.py [--check] docs/speed.md README.md``.
+
+``<!-- speed table -->`` in a page is followed by all labelled rows, ``<!-- speed figures -->`` by three of them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,12 @@ from typing import Any
 from tables import number, target
 
 RESULTS = Path(__file__).with_name("results.json")
-BEGIN, END = "<!-- speed table -->", "<!-- /speed table -->"
+FIGURES = (
+    "Pure simulation, three-state",
+    "Learning on statisticalRL's RiverSwim, T = 100000: steps per second of SCAL over its UCRL3",
+    "Planning with 10⁶ states, A = 4, Γ = 6, to 1e-6",
+)
+"""The rows that the README shows."""
 
 Results = Mapping[str, Any]
 
@@ -38,7 +46,7 @@ def write_results(
 
 
 def speed_table(results: Results) -> str:
-    """Return the README's table: the rows that have a label for it, and what they were measured on."""
+    """Return the table of all rows that have a label, and what they were measured on."""
     lines = ["| what | measured | target | |", "|---|---:|---:|---|"]
     for row in results["rows"]:
         label = row["data"].get("readme")
@@ -58,27 +66,47 @@ def speed_table(results: Results) -> str:
     return "\n".join(lines)
 
 
-def with_table(page: str, table: str) -> str:
-    """Return the page with the table between its markers."""
-    if page.count(BEGIN) != 1 or page.count(END) != 1:
-        raise SystemExit(f"results: the page must have {BEGIN} and {END} once each.")
-    before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}"
+def speed_figures(results: Results) -> str:
+    """Return three rows as a list; one that was not measured is shown as a dash."""
+    rows = {row["data"].get("readme"): row for row in results["rows"]}
+    return "\n".join(f"* {label}: {_measured(rows[label]) if label in rows else '–'}" for label in FIGURES)
+
+
+SECTIONS: dict[str, Callable[[Results], str]] = {"speed table": speed_table, "speed figures": speed_figures}
+
+
+def with_sections(page: str, results: Results) -> str:
+    """Return the page with all it shows of the results between their markers."""
+    shown = [name for name in SECTIONS if f"<!-- {name} -->" in page]
+    if not shown:
+        raise SystemExit(
+            f"results: the page must have a marker, {' or '.join(f'<!-- {name} -->' for name in SECTIONS)}."
+        )
+    for name in shown:
+        begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        if page.count(begin) != 1 or page.count(end) != 1:
+            raise SystemExit(f"results: the page must have {begin} and {end} once each.")
+        before, _, rest = page.partition(begin)
+        page = f"{before}{begin}\n{SECTIONS[name](results)}\n{end}{rest.partition(end)[2]}"
+    return page
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("page", type=Path, help="the page with the markers")
-    parser.add_argument("--check", action="store_true", help="only tell, by the exit code, whether the page agrees")
+    parser.add_argument("pages", type=Path, nargs="+", help="pages with markers")
+    parser.add_argument("--check", action="store_true", help="only tell, by the exit code, whether the pages agree")
     options = parser.parse_args(argv)
-    page = options.page.read_text(encoding="utf-8")
-    wanted = with_table(page, speed_table(json.loads(RESULTS.read_text(encoding="utf-8"))))
-    if options.check:
-        if page != wanted:
-            print(f"results: the speed table of {options.page} is not that of {RESULTS.name}.", file=sys.stderr)
-        return int(page != wanted)
-    options.page.write_text(wanted, encoding="utf-8")
-    return 0
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    wrong = 0
+    for path in options.pages:
+        page = path.read_text(encoding="utf-8")
+        wanted = with_sections(page, results)
+        if options.check and page != wanted:
+            print(f"results: {path} does not show what is in {RESULTS.name}.", file=sys.stderr)
+            wrong = 1
+        elif not options.check:
+            path.write_text(wanted, encoding="utf-8")
+    return wrong
 
 
 def _measured(row: Mapping[str, Any]) -> str:

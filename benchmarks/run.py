@@ -29,6 +29,7 @@ PARTS = {
     "family-peers": "family_peers:family_rows",
     "planning-peers": "planning_peers:planning_peer_rows",
     "structure": "structure_peers:structure_rows",
+    "building": "building:building_rows",
     "scale": "scale:scale_rows",
     "threads": "scale:thread_rows",
     "growth": "scale:growth_rows",

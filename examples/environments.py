@@ -1,4 +1,4 @@
-"""Draw every environment of spanrl and write the page about them, docs/environments.md, from their docstrings.
+"""Draw every environment of spanrl and write the pages about them, docs/environments.md and docs/environments/, from their docstrings.
 
 Usage: python examples/environments.py [DOCS] [NAME …]      all of them where no name is given
 """
@@ -90,41 +90,49 @@ PICTURES = {
 }
 INTRODUCTION = """# Environments
 
-Everything that `make` knows, with its constants: S states, A actions, optimal gain g\\*, span of the optimal bias sp(h\\*), diameter D, all
-for the defaults. This page is made from the docstrings of the factories by `examples/environments.py`; the tests compare the constants with
-`analyse`, with policy iteration, linear programs and shortest paths, and with the literature.
-
-In graphs an arrow is labelled with its probability, unless that is 1, and its reward, unless that is 0; in crowded ones staying is not
-drawn, and of the Garnets only what the best policy does. On grids colours are optimal biases h\\*, pale in the worst state, and arrows are
-the best moves (a dot: any other action).
+Everything that `make` knows, a page each, with its constants: S states, A actions, optimal gain g\\*, span of the optimal bias
+sp(h\\*), diameter D, all for the defaults. These pages are made from the docstrings of the factories by `examples/environments.py`; the
+tests compare the constants with `analyse`, with policy iteration, linear programs and shortest paths, and with the literature.
 """
+LEGENDS = {
+    "graph": "An arrow is labelled with its probability, unless that is 1, and its reward, unless that is 0.",
+    "grid": "Colours are optimal biases h\\*, pale in the worst state; arrows are the best moves (a dot: any other action).",
+}
+CROWDED = (
+    " Staying is not drawn where it would crowd the picture; of the Garnets only what the best policy does is drawn."
+)
 CONSTANTS = re.compile(r"S = (\S+), A = (\S+), g\* = (\S+), sp\(h\*\) = (\S+), D = (\S+)\.(?: |$)")
 
 
-def page() -> str:
-    """Return the text of docs/environments.md."""
+def index() -> str:
+    """Return the text of docs/environments.md: all constants in one table, by family."""
     factories = {entry.name: entry for entry in list_envs()}
-    rows = ["| environment | S | A | g\\* | sp(h\\*) | D |", "|---|--:|--:|--:|--:|--:|"]
-    for name in (name for family in PICTURES.values() for name in family):
-        constants = " | ".join(_constants(factories[name]).groups())
-        rows.append(f"| [`{name}`](#{name}) | {constants} |")
-    parts = [INTRODUCTION, "\n".join(rows)]
+    parts = [INTRODUCTION]
     for family, pictures in PICTURES.items():
-        parts += [f"## {family}", *(_section(factories[name]) for name in pictures)]
+        rows = ["| environment | what it is | S | A | g\\* | sp(h\\*) | D |", "|---|---|--:|--:|--:|--:|--:|"]
+        for name in pictures:
+            constants = " | ".join(_constants(factories[name]).groups())
+            rows.append(f"| [`{name}`](environments/{name}.md) | {factories[name].summary} | {constants} |")
+        parts += [f"## {family}", "\n".join(rows)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """Return the text of docs/environments/NAME.md by name."""
+    return {entry.name: _page(entry) for entry in list_envs()}
 
 
 def _constants(entry):
     return CONSTANTS.match(" ".join(sections(entry.load())["Constants"].split()))
 
 
-def _section(entry) -> str:
+def _page(entry) -> str:
     found = sections(entry.load())
     numbers = _constants(entry)
     lines = [
-        f"### {entry.name}",
+        f"# {entry.name}",
         entry.summary,
-        f"![{entry.name}](figures/envs/{entry.name}.png)",
+        f"![{entry.name}](../figures/envs/{entry.name}.png)",
         f"**{numbers[0].strip()}** {numbers.string[numbers.end() :]}".strip()
         .replace("h*", "h\\*")
         .replace("g*", "g\\*"),
@@ -137,7 +145,17 @@ def _section(entry) -> str:
     ]
     described += [f"- `{name}`: {text}" for name, text in _arguments(found.get("Args", ""))]
     described.append(f"- **Source.** {' '.join(found['Source'].split())}")
-    return "\n\n".join([*lines, "\n".join(described)])
+    legend = _legend(entry.name)
+    example = f'```python\n>>> import spanrl\n>>> spanrl.make("{entry.name}").mdp.n_states\n{numbers[1]}\n\n```'
+    return "\n\n".join([*lines, "\n".join(described), *([f"*{legend}*"] if legend else []), example]) + "\n"
+
+
+def _legend(name: str) -> str:
+    """Return how to read the picture of an environment; bars and maps say it themselves."""
+    drawn = next(family[name] for family in PICTURES.values() if name in family)
+    kind = getattr(drawn, "func", drawn).__name__
+    crowded = CROWDED if getattr(drawn, "keywords", {}).get("loops") else ""
+    return LEGENDS.get(kind, "") + crowded
 
 
 def _arguments(text: str):
@@ -168,8 +186,11 @@ def main(docs: Path, *names: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in names or [name for family in PICTURES.values() for name in family]:
         (folder / f"{name}.png").write_bytes(_compressed(image(draw(name), "png")))
-    (docs / "environments.md").write_text(page(), encoding="utf-8")
-    print(f"{docs / 'environments.md'} and its pictures are written")
+    (docs / "environments.md").write_text(index(), encoding="utf-8")
+    (docs / "environments").mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (docs / "environments" / f"{name}.md").write_text(text, encoding="utf-8")
+    print(f"{docs / 'environments.md'}, {docs / 'environments'} and their pictures are written")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The frame of the benchmarks: targets, ratios, tables, the README's speed table, and parts that fail."""
+"""The frame of the benchmarks: targets, ratios, tables, what pages show of the results, and parts that fail."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_values(benchmarks):
     assert (row.value, row.least, row.met) == (3.5, 1.0, False)
 
 
-def test_the_table_of_the_readme(benchmarks):
+def test_the_speed_table(benchmarks):
     assert benchmarks["results"].speed_table(BY_HAND) == TABLE
 
 
@@ -105,30 +105,47 @@ def test_what_was_missed_is_told_also_without_a_line_of_its_own(benchmarks):
     assert "thought" not in table
 
 
-def test_the_table_stands_between_the_markers(benchmarks):
+def test_sections_stand_between_their_markers(benchmarks, monkeypatch):
     results = benchmarks["results"]
-    page = f"before\n{results.BEGIN}\nold\n{results.END}\nafter {results.BEGIN[:-1]}"
-    assert results.with_table(page, "new") == f"before\n{results.BEGIN}\nnew\n{results.END}\nafter {results.BEGIN[:-1]}"
+    monkeypatch.setattr(results, "SECTIONS", {"speed table": lambda _: "new", "speed figures": lambda _: "some"})
+    page = "before\n<!-- speed table -->\nold\n<!-- /speed table -->\nbetween\n<!-- speed figures -->\n<!-- /speed figures -->\nafter"
+    assert results.with_sections(page, BY_HAND) == page.replace("old", "new").replace(
+        "figures -->\n<!--", "figures -->\nsome\n<!--"
+    )
+    with pytest.raises(SystemExit, match="must have a marker"):
+        results.with_sections("no markers", BY_HAND)
     with pytest.raises(SystemExit, match="once each"):
-        results.with_table("no markers", "new")
+        results.with_sections("<!-- speed table -->", BY_HAND)
+
+
+def test_three_figures_are_shown_by_their_labels(benchmarks, monkeypatch):
+    results = benchmarks["results"]
+    label = next(row["data"]["readme"] for row in BY_HAND["rows"] if row["data"].get("readme"))
+    monkeypatch.setattr(results, "FIGURES", (label, "never measured"))
+    first, second = results.speed_figures(BY_HAND).splitlines()
+    assert first.startswith(f"* {label}: 1.23 ×")
+    assert second == "* never measured: –"
 
 
 def test_check(benchmarks, tmp_path, monkeypatch, capsys):
     results = benchmarks["results"]
     page = tmp_path / "page.md"
-    page.write_text(f"# Title\n{results.BEGIN}\n{results.END}\nend\n", encoding="utf-8")
+    page.write_text("# Title\n<!-- speed table -->\n<!-- /speed table -->\nend\n", encoding="utf-8")
     monkeypatch.setattr(results, "RESULTS", tmp_path / "results.json")
     results.RESULTS.write_text(json.dumps(BY_HAND), encoding="utf-8")
     assert results.main([str(page), "--check"]) == 1
-    assert "the speed table of" in capsys.readouterr().err
+    assert "does not show what is in" in capsys.readouterr().err
     assert results.main([str(page)]) == 0
-    assert page.read_text(encoding="utf-8") == f"# Title\n{results.BEGIN}\n{TABLE}\n{results.END}\nend\n"
+    shown = page.read_text(encoding="utf-8")
+    assert shown == f"# Title\n<!-- speed table -->\n{TABLE}\n<!-- /speed table -->\nend\n"
     assert results.main([str(page), "--check"]) == 0
 
 
-def test_the_readme_agrees_with_the_results(benchmarks):
-    """`make bench` writes both."""
-    assert benchmarks["results"].main([str(ROOT / "README.md"), "--check"]) == 0
+def test_the_pages_agree_with_the_results(benchmarks):
+    """`make bench` writes all of them."""
+    results = benchmarks["results"]
+    assert results.main([str(ROOT / "docs" / "speed.md"), str(ROOT / "README.md"), "--check"]) == 0
+    assert "–" not in results.speed_figures(json.loads(results.RESULTS.read_text("utf-8")))
 
 
 def test_tables_at_100_columns(benchmarks):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 from math import log
@@ -14,8 +15,8 @@ from scipy import stats
 import spanrl
 
 ROOT = Path(__file__).parents[1]
-REGRET, ENVIRONMENTS, WIDTHS, FAMILY = (
-    ROOT / "examples" / f"{name}.py" for name in ("regret", "environments", "widths", "family")
+REGRET, ENVIRONMENTS, WIDTHS, FAMILY, ANSWERS, ALGORITHMS = (
+    ROOT / "examples" / f"{name}.py" for name in ("regret", "environments", "widths", "family", "answers", "algorithms")
 )
 
 
@@ -44,9 +45,11 @@ def environments(monkeypatch):
     return runpy.run_path(str(ENVIRONMENTS))
 
 
-def test_the_page_of_environments_is_made_from_their_docstrings(environments) -> None:
+def test_the_pages_of_environments_are_made_from_their_docstrings(environments) -> None:
     """What the docstrings say of constants is compared with ``analyse`` in tests/envs."""
-    assert (ROOT / "docs" / "environments.md").read_text(encoding="utf-8") == environments["page"]()
+    assert (ROOT / "docs" / "environments.md").read_text(encoding="utf-8") == environments["index"]()
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "environments").iterdir()}
+    assert pages == environments["pages"]()
     drawn = [name for family in environments["PICTURES"].values() for name in family]
     assert sorted(drawn) == [entry.name for entry in spanrl.list_envs()]
     pictures = {path.stem: path for path in (ROOT / "docs" / "figures" / "envs").iterdir()}
@@ -92,4 +95,43 @@ def test_the_figures_of_the_family_are_of_all_agents(tmp_path) -> None:
     np.testing.assert_allclose(drawn, np.maximum(np.mean([run.pseudo_regret for run in runs], axis=0), 1.0))
     assert {path.stem for path in (ROOT / "docs" / "figures" / "family").iterdir()} == set(
         runpy.run_path(str(FAMILY))["AGENTS"]
+    )
+
+
+def test_the_figures_of_the_answers(tmp_path) -> None:
+    """Those of the page are the ones that its code draws."""
+    example = runpy.run_path(str(ANSWERS))
+    page = (ROOT / "docs" / "answers.md").read_text(encoding="utf-8")
+    assert f'"{example["QUEUES"]}"' in page
+    example["main"](tmp_path)
+    for path in tmp_path.iterdir():
+        assert f"(figures/{path.name})" in page
+        assert (ROOT / "docs" / "figures" / path.name).read_bytes().startswith(b"\x89PNG")
+    cells = example["draw"]()["policy-two-queues.png"].axes[0].get_images()[0].get_array()
+    policy = spanrl.solve(spanrl.make(example["QUEUES"]).mdp).policy
+    blue, orange = cells[0, 0], cells[5, 5]
+    for x, y in ((0, 11), (5, 10), (7, 11), (8, 11), (11, 0)):
+        assert (cells[y, x] == (blue if policy.at((x, y)) == "serve x" else orange)).all()
+
+
+def test_the_pages_of_agents_are_made_from_their_docstrings() -> None:
+    """Run examples/algorithms.py after a change of a docstring or of the table of docs/family.md."""
+    example, docs = runpy.run_path(str(ALGORITHMS)), ROOT / "docs"
+    table = (docs / "family.md").read_text(encoding="utf-8")
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (docs / "algorithms").iterdir()}
+    assert sorted(pages) == [entry.name for entry in spanrl.list_agents()]
+    for name, page in pages.items():
+        assert example["refreshed"](page, name, table) == page, f"{name}: run examples/algorithms.py"
+        assert "```text\n" in page, "pseudo-code"
+        assert "## When to use it" in page
+        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page):
+            assert (docs / "algorithms" / link).exists(), f"{name}: {link}"
+
+
+def test_docstrings_become_markdown() -> None:
+    as_markdown = runpy.run_path(str(ALGORITHMS))["as_markdown"]
+    text = "A *new* thing of h* and\ng*, see ``x`` and :mod:`spanrl.kernels.kl`::\n\n    a ← b\n\n      c\n\n* one\n  line\n* two"
+    assert as_markdown(text) == (
+        "A *new* thing of h\\* and g\\*, see `x` and [`spanrl.kernels.kl`](../../src/spanrl/kernels/kl.py):\n\n"
+        "```text\na ← b\n\n  c\n```\n\n* one line\n* two"
     )

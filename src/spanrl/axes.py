@@ -55,8 +55,11 @@ def new_figure(columns: int = 1, *, shown: bool = False) -> Any:
     return figure
 
 
-def image(figure: Any, kind: str) -> bytes:
-    """Return ``figure`` as the bytes of a file of ``kind`` png, pdf or svg (text as paths), the same for the same figure."""
+def image(figure: Any, kind: str, box: Any = None) -> bytes:
+    """Return ``figure`` as the bytes of a file of ``kind`` png, pdf or svg (text as paths), the same for the same figure.
+
+    ``box`` is a part of it in inches, "tight" all that is drawn; a part has no background.
+    """
     from matplotlib import rc_context
 
     buffer = io.BytesIO()
@@ -64,8 +67,33 @@ def image(figure: Any, kind: str) -> bytes:
         warnings.filterwarnings(
             "ignore", message="Glyph .* missing from font"
         )  # drawn as a box, and the name stands in the report
-        figure.savefig(buffer, format=kind, metadata={_STAMPS[kind]: None})
+        options = {"metadata": {_STAMPS[kind]: None}, "transparent": box is not None}
+        figure.savefig(buffer, format=kind, bbox_inches=box, pad_inches=0.02, **options)
     return buffer.getvalue()
+
+
+def panel_images(figure: Any) -> list[bytes]:
+    """Return the panels of a ``figure`` that was drawn before, each as an svg of its own of the same size, without the legend below."""
+    from matplotlib.transforms import Bbox
+
+    parts, out = [*figure.axes, *figure.legends], []
+    boxes = [ax.get_tightbbox().transformed(figure.dpi_scale_trans.inverted()).padded(0.03) for ax in figure.axes]
+    low, high, width = min(box.y0 for box in boxes), max(box.y1 for box in boxes), max(box.width for box in boxes)
+    for ax, box in zip(figure.axes, boxes, strict=True):
+        for part in parts:
+            part.set_visible(part is ax)
+        out.append(image(figure, "svg", Bbox([[box.x1 - width, low], [box.x1, high]])))
+    for part in parts:
+        part.set_visible(True)
+    return out
+
+
+def key_image(handle: Any) -> bytes:
+    """Return the entry of a legend for ``handle``, a line or bars with a label, as an svg."""
+    figure = new_figure()
+    figure.set_layout_engine("none")
+    figure.legend(handles=[handle], loc="center", frameon=False, handlelength=3.2, borderpad=0)
+    return image(figure, "svg", "tight")
 
 
 def new_axes() -> Any:

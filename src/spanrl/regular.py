@@ -1,4 +1,4 @@
-"""Files as they should be: a pipe or a device in the place of one is refused, not waited for; one that is written is there whole or not at all."""
+"""Files as they should be: a pipe or a device in place of one is refused, not waited for; what is written is there whole or not at all."""
 
 from __future__ import annotations
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from time import perf_counter
 from typing import Any
+
+_PATIENCE = 1.0  # seconds before a bar appears
 
 _ACTING = {
     "Cc",
@@ -57,3 +62,26 @@ def error_console() -> Any:
     if console.is_jupyter and find_spec("ipywidgets") is None:
         return Console(**plain, force_jupyter=False, force_terminal=True)
     return console
+
+
+@contextmanager
+def counting(what: str, *, show: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Provide a function of (done, known so far) that draws a bar on standard error after a second; None where ``show`` is False."""
+    if not show:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = BarColumn(), TextColumn("{task.completed:,} of {task.total:,} {task.description}"), TimeElapsedColumn()
+    begun, bar = perf_counter(), Progress(*columns, console=error_console(), transient=True)
+    task = bar.add_task(what, total=0)
+
+    def tell(done: int, known: int) -> None:
+        bar.update(task, completed=done, total=known)
+        if not bar.live.is_started and perf_counter() - begun > _PATIENCE:
+            bar.start()
+
+    try:
+        yield tell
+    finally:
+        bar.stop()

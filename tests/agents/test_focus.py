@@ -9,7 +9,6 @@ from math import inf, log, log2, sqrt
 import numpy as np
 import pytest
 from family_samples import Decision, assert_same_decisions, iterate, lowest
-from scipy.stats import binom
 
 from spanrl import FOCUS, MDP, Env, ProblemInfo, analyse, check_agent, learn, make, make_agent, streams
 from spanrl.agents.focus import VarianceBonus
@@ -202,9 +201,8 @@ def test_the_discounted_form_is_a_restart():
     assert step.mean() == pytest.approx((1 - gamma) * V[0], abs=1e-9)
 
 
-@pytest.mark.parametrize(("factor", "holds"), [(1.0, True), (0.2, False)], ids=["sound", "a fifth of the bonus"])
-def test_optimism_at_the_edge_of_the_good_event(factor, holds):
-    """Where |(p − p̂)h*| is as large as the bonus allows and r̂ raised is r, F h* ≥ h* + g*: every plan promises at least g*."""
+def check_optimism(factor):
+    """Assert F h* ≥ h* + g* where |(p − p̂)h*| is as large as the bonus allows and r̂ raised is r: every plan promises at least g*."""
     worst = inf
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -222,7 +220,7 @@ def test_optimism_at_the_edge_of_the_good_event(factor, holds):
         q = r + values(last, np.full(S * A, factor**2 * x), np.full(S * A, factor * y), h).reshape(S, A)
         step = np.minimum(q.max(axis=1), q.max(axis=1).min() + H) - h
         worst = min(worst, step.min() - known.gain)
-    assert (worst >= -1e-9) == holds
+    assert worst >= -1e-9
 
 
 def bonus_fails(factor, n_runs=400, n=2000):
@@ -241,12 +239,6 @@ def bonus_fails(factor, n_runs=400, n=2000):
     raised = mean + factor * (np.sqrt(2 * mean * (1 - mean) * U / N) + 3 * U / N)
     wrong = (np.abs(m - p @ h) > factor * bonus) | (raised < 0.3)
     return int(wrong.any(axis=1).sum())
-
-
-def test_the_good_event_has_its_probability():
-    most = binom.isf(1e-3, 400, 0.5)
-    assert bonus_fails(1.0) <= most
-    assert bonus_fails(0.1) > most, "a tenth of the bonus is noticed"
 
 
 @pytest.mark.parametrize("discounted", [False, True])
@@ -292,8 +284,9 @@ def test_the_gain_of_plans_is_optimistic():
     assert (run.episodes["gain"] + 1 / np.sqrt(run.episodes["start"]) >= gain).all()
 
 
-def test_episodes_are_few():
-    run = learn("three-state", FOCUS(span_bound=2, c1=1, c2=1), horizon=10**5, seed=0)
+def check_count(agent):
+    """Assert that there are no more episodes than powers of two that the visits of four pairs can reach."""
+    run = learn("three-state", agent, horizon=10**5, seed=0)
     assert run.episodes["start"].size <= 4 * (1 + log2(10**5))
 
 

@@ -9,7 +9,7 @@ import pytest
 from family_samples import Decision, assert_same_decisions, lowest
 
 import plain_bounds as plain
-from spanrl import UCRL3, ProblemInfo, learn, make, make_agent
+from spanrl import UCRL3, ProblemInfo, check_agent, learn, make, make_agent
 from spanrl.agents.learner import Learner, Rules
 from spanrl.agents.registry import agent_id
 from spanrl.confidence.ucrl3 import NearOptimisticBox, UCRL3Box
@@ -149,6 +149,10 @@ def test_nothing_else_goes_with_it():
     rules = Rules(NearOptimisticBox(0.05), mixture=False, intersect=True)
     with pytest.raises(OptionError, match="cannot be intersected"):
         Learner(rules, ProblemInfo(2, 1), np.random.default_rng(0))
+
+
+def test_contract():
+    check_agent(UCRL3(noss=True))
 
 
 def test_names():

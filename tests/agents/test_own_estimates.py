@@ -518,7 +518,7 @@ class TestBrokenContracts:
                  "room": np.array([0.5, 0.5, 0.0, 0.0, 0.0]), "low": np.array([0.2, 0.2, 0.4, 0.4, 0.5])},
                 "upper ends must reach 1",
             ),
-            (7, {}, "the geometry is BOX, BALL, KL, PLAIN or BONUS"),
+            (7, {}, "the geometry is BOX, BALL, KL, PLAIN, BONUS or NOSS"),
         ],
     )  # fmt: skip
     def test_what_else_may_be_wrong(self, geometry, changes, words):
@@ -587,7 +587,7 @@ class TestMistakesAreTold:
         class Odd(BernsteinBox):
             geometry = 7
 
-        with pytest.raises(OptionError, match=r"the geometry of Odd must be PLAIN, BOX, BALL, KL or BONUS"):
+        with pytest.raises(OptionError, match=r"the geometry of Odd must be PLAIN, BOX, BALL, KL, BONUS or NOSS"):
             Described(Odd()).start(ProblemInfo(2, 2), streams(0)[1])
 
     @pytest.mark.parametrize("watched", [False, True])

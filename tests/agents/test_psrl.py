@@ -60,6 +60,20 @@ def draws(counts):
     return np.array(rows), np.array(rewards)
 
 
+def check_posterior(weight):
+    """Assert that p(s'|s,a) ~ Beta(1 + N(s,a,s'), S − 1 + N(s,a) − N(s,a,s')); mutants count each visit ``weight`` times."""
+    words, n = get_state(streams(12)[1]), TIMES.sum(axis=1)
+    pair, succ = np.nonzero(TIMES)
+    ptr = np.searchsorted(pair, np.arange(n.size + 1))
+    seen = Counts(
+        weight * n, np.zeros(n.size), np.zeros(n.size), ptr, succ.astype(np.uint32), weight * TIMES[pair, succ]
+    )
+    rows = np.array([Posterior().sets(seen, 1, INFO, words, checked=False).low.reshape(-1, 4) for _ in range(500)])
+    for i, j in np.ndindex(7, 4):
+        k = TIMES[i, j]
+        assert kstest(rows[:, i, j], beta(1 + k, 3 + n[i] - k).cdf).pvalue > LEVEL / 28, (i, j)
+
+
 class TestPosterior:
     def test_rows_are_distributions(self, draws, counts):
         rows, rewards = draws

@@ -195,10 +195,17 @@ def test_both_commands_say_which_bias_they_show(call: Any) -> None:
         (("plan", "two-state", "--frob"), "spanrl plan"),
         (("run", "small"), "spanrl run"),
         (("frobnicate",), "spanrl"),
+        (("plan", "two-state", "--span-bound", "wide"), "spanrl plan"),
+        (("learn", "two-state", "ucrl", "--horizon", "long"), "spanrl learn"),
+        (("--quiet", "analyse", "two-state", "--diameter", "perhaps"), "spanrl analyse"),
     ],
 )
-def test_a_usage_error_points_to_the_help_of_its_command(call: Any, argv: tuple[str, ...], where: str) -> None:
-    assert call(*argv, code=2).endswith(f". Try '{where} --help'.\n")
+def test_an_error_about_the_command_points_to_its_help(call: Any, argv: tuple[str, ...], where: str) -> None:
+    assert call(*argv, code=2).endswith(f". Try '{where} -h'.\n")
+
+
+def test_a_suggestion_is_one_sentence(call: Any) -> None:
+    assert call("pln", code=2).endswith("? Try 'spanrl -h'.\n")
 
 
 @pytest.mark.parametrize("command", [(), ("plan",), ("reproduce",)])
@@ -216,7 +223,8 @@ def test_shells_complete_commands_and_options(
     assert call() == found
 
 
-def test_the_completion_of_a_shell_can_be_shown(call: Any) -> None:
+def test_the_completion_of_a_shell_can_be_shown(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shellingham.detect_shell", lambda *_: ("bash", "/bin/bash"))  # tests may run without any
     assert "_SPANRL_COMPLETE=complete_bash" in call("--show-completion", "bash")
 
 

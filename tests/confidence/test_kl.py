@@ -12,8 +12,7 @@ from test_kt import Definition, add, experience, is_refuted, ragged_info
 
 from spanrl import MDP, SCAL, UCRL, Env, ProblemInfo, check_agent, learn, make_agent
 from spanrl.agents.registry import agent_id
-from spanrl.confidence.estimate import Known, new_numbers
-from spanrl.confidence.kl import KLBall, fill_kl, log_choices, mixture_excess
+from spanrl.confidence.kl import KLBall, log_choices, mixture_excess
 from spanrl.confidence.kt_interval import kt_excess
 from spanrl.errors import OptionError
 from spanrl.kernels.jit import interpreted
@@ -113,61 +112,8 @@ class TestRadius:
         assert KLBall(0.1).bounded(counts, 5, info).contains(MDP.from_pairs(*pairs, n_actions=info.n_actions))
 
 
-LAWS = {"two states": ([0.3, 0.7], 150), "twenty states": ([0.05] * 20, 25)}
-"""{name: (law, number of visits)}."""
-N_RUNS = 1000
-
-
-def misses(
-    law: list[float], n_visits: int, level: float, factor: float = 1.0, *, choices: bool = True, excess: bool = True
-) -> int:
-    """Return how many of the runs ever have the true law outside the ball of level ``level``.
-
-    Run j is pair j of one large table. Mutants: ``factor`` times the level, no price for the choice of the successors, no excess.
-    """
-    rng, q, S = np.random.default_rng(6), np.array(law), len(law)
-    seen = Counts.empty(N_RUNS).seen._replace(
-        succ=np.zeros(N_RUNS * S, dtype=np.uint32), times=np.zeros(N_RUNS * S, dtype=np.int64)
-    )
-    info, words = ProblemInfo(N_RUNS, 1), np.zeros(4, dtype=np.uint64)
-    kept, sets, _ = new_numbers(KLBall(), info, seen)
-    known = Known(seen, np.arange(N_RUNS), 1, 0, 0, S, 1, 0.0, 1.0, info.pair_ptr, words)
-    times, outside = np.zeros((N_RUNS, S), dtype=np.int64), np.zeros(N_RUNS, dtype=bool)
-    for n in range(1, n_visits + 1):
-        times += rng.multinomial(1, q, size=N_RUNS)
-        K = (times > 0).sum(axis=1)
-        seen.n[:] = n
-        seen.succ_ptr[1:] = np.cumsum(K)
-        seen.times[: K.sum()] = times[times > 0]
-        fill_kl(known, np.array([log(1 / level) - log(factor)]), kept, sets)
-        radius = sets.size.copy()
-        for j in range(N_RUNS) if not (choices and excess) else ():
-            row = seen.succ_ptr[j], seen.succ_ptr[j + 1]
-            radius[j] -= 0.0 if choices else log_choices(float(S), float(K[j])) / n
-            radius[j] -= 0.0 if excess else mixture_excess(seen.times, *row, float(n)) / n
-        p = times / n
-        outside |= np.where(p > 0, p * np.log(np.maximum(p, 1e-9) / q), 0.0).sum(axis=1) > radius
-    return int(outside.sum())
-
-
 class TestCoverage:
-    """P(ever outside) ≤ d. It is less, as the share of one choice stands for the whole mixture; how much less can be seen."""
-
-    CASES = (("two states", 0.3), ("twenty states", 0.9))
-
-    @pytest.mark.parametrize(("law", "level"), CASES)
-    def test_the_law_is_outside_as_rarely_as_promised(self, law, level):
-        assert not is_refuted(misses(*LAWS[law], level), N_RUNS, level)
-
-    @pytest.mark.parametrize(
-        ("law", "level", "fault"),
-        [
-            ("two states", 0.3, {"factor": 4.0}), ("two states", 0.3, {"excess": False}),
-            ("twenty states", 0.9, {"choices": False}),
-        ],
-    )  # fmt: skip
-    def test_a_fault_shows(self, law, level, fault):
-        assert is_refuted(misses(*LAWS[law], level, **fault), N_RUNS, level)
+    """P(ever outside) ≤ d is a claim of the family: tests/agents/family_claims.py."""
 
     def test_in_audited_runs(self):
         """The sets of the episodes, as a learner has them, miss the model in at most δ of the runs, and in some."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from decimal import Context, Decimal, localcontext
-from math import isclose, log, pi, sqrt
+from math import isclose, log, sqrt
 
 import pytest
-from coverage_samples import N_RUNS, is_refuted, leaves
 from estimate_samples import dense, frequencies, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,25 +72,7 @@ def test_intervals(seed, estimate):
 
 
 class TestCoverage:
-    """The sum over N of the proof: 3 (δ/(6SAN))² per interval. The sets are so wide that only radii cut to a sixth refute it."""
-
-    DELTA = 0.9
-    CASES = ((1, 300), (2, 300))
-
-    @staticmethod
-    def most(S):
-        """Return the bound of one state's reward, or of two rewards and two coins."""
-        one = pi**2 / 72 * (TestCoverage.DELTA / S) ** 2
-        return one if S == 1 else 4 * one
-
-    @pytest.mark.parametrize(("S", "n_visits"), CASES)
-    def test_the_model_is_outside_as_rarely_as_promised(self, S, n_visits):
-        assert not is_refuted(leaves(UCRL2BBox(self.DELTA), S, N_RUNS, n_visits), N_RUNS, self.most(S))
-
-    @pytest.mark.parametrize(("S", "n_visits"), CASES)
-    def test_a_fault_shows(self, S, n_visits):
-        failures = leaves(UCRL2BBox(self.DELTA), S, N_RUNS, n_visits, narrower=6.0)
-        assert is_refuted(failures, N_RUNS, self.most(S))
+    """How rarely the model is outside is a claim of the family: tests/agents/family_claims.py."""
 
     def test_the_share_of_each_interval(self):
         """√(2σ̂²x/N) + 3x/N of Audibert, Munos & Szepesvári at x = 2l is the radius."""

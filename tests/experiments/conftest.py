@@ -1,4 +1,4 @@
-"""Fixtures of the tests of specs."""
+"""Fixtures of the tests of experiments."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from spanrl import cli
 from spanrl.agents import registry as agents
 from spanrl.envs import registry as envs
 
@@ -19,6 +20,18 @@ def clean_registries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(envs, "_ENTRIES", dict(envs._ENTRIES))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Return a function that runs the command in this process: its exit code, standard output and standard error."""
+
+    def call(*argv: object) -> tuple[int, str, str]:
+        code = cli.main([str(word) for word in argv])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from experiment_samples import cell_meta, command, environment, kill_group, started, tables, tree, write_toml
 
+from spanrl.experiments.run import drive
 from spanrl.experiments.spec import Spec, read_spec
 from spanrl.experiments.store import Store
 from spanrl.learning.run import Run
@@ -56,7 +57,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return the file of the spec and the directory of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole")
     spec = write_toml(folder / "spec.toml", **SPEC)
-    finish(spec, folder / "out")
+    assert drive(read_spec(spec), out=folder / "out", workers=1).finished == 8
     return spec, folder / "out"
 
 

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -44,6 +44,13 @@ def plugin(folder: Path, code: str, **changes: Any) -> Path:
         f"import os, sys, subprocess\nfrom dataclasses import dataclass\nfrom spanrl import UCRL, register_agent\n{code}"
     )
     return write_toml(folder / "mine.toml", plugins=["mishap"], **{**ONE, **changes})
+
+
+@pytest.fixture
+def own_plugin(clean_registries: None) -> Iterator[None]:
+    """Forget the plugin of a test that runs the command in this process."""
+    yield
+    sys.modules.pop("mishap", None)
 
 
 class Broken:
@@ -99,12 +106,12 @@ def test_a_terminal_that_closes_is_an_orderly_end(tmp_path: Path) -> None:
     assert not (out / "failed").exists()
 
 
-def test_a_spec_of_the_user_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_spec_of_the_user_is_not_overwritten(tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
     spec = write_toml(tmp_path / "spec.toml", **ONE)
     before = spec.read_bytes()
-    done = spanrl("run", spec, "--out", tmp_path)
-    assert (done.returncode, spec.read_bytes()) == (2, before)
-    assert "is no experiment of ours and not an empty folder" in done.stderr
+    code, _, err = run("run", spec, "--out", tmp_path)
+    assert (code, spec.read_bytes()) == (2, before)
+    assert "is no experiment of ours and not an empty folder" in err
     assert [path.name for path in tmp_path.iterdir()] == ["spec.toml"]
 
 
@@ -153,7 +160,8 @@ register_agent("leaves", Leaves, summary="For a test.")
     assert done.returncode == 0
 
 
-def test_a_worker_that_ends_by_itself_is_told_so(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("own_plugin")
+def test_a_worker_that_ends_by_itself_is_told_so(tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
     code = """
 @dataclass(frozen=True)
 class Pipes:
@@ -167,12 +175,13 @@ class Pipes:
 register_agent("ends", Pipes, summary="For a test.")
 """
     spec, out = plugin(tmp_path, code, agent=[{"id": "ends"}]), tmp_path / "out"
-    done = spanrl("run", spec, "--out", out)
-    assert done.returncode == 1
-    assert "failed: the worker process ended with exit code 7, saying 'I am off' (3 times)" in done.stderr
+    code, _, err = run("run", spec, "--out", out)
+    assert code == 1
+    assert "failed: the worker process ended with exit code 7, saying 'I am off' (3 times)" in err
 
 
-def test_a_plugin_that_workers_cannot_import(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("own_plugin")
+def test_a_plugin_that_workers_cannot_import(tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
     """Each cell fails with the reason; none is tried again."""
     code = """
 if getattr(sys.modules["__main__"].__spec__, "name", "") == "spanrl.experiments.worker":
@@ -180,13 +189,14 @@ if getattr(sys.modules["__main__"].__spec__, "name", "") == "spanrl.experiments.
 register_agent("same", UCRL, summary="For a test.")
 """
     spec, out = plugin(tmp_path, code, agent=[{"id": "same"}], seeds=3), tmp_path / "out"
-    done = spanrl("run", spec, "--out", out, "--workers", "1")
-    assert done.returncode == 1
-    assert done.stderr.count("'mishap' cannot be imported (RuntimeError: not here)") >= 3
-    assert "tried again" not in done.stderr
+    code, _, err = run("run", spec, "--out", out, "--workers", 1)
+    assert code == 1
+    assert err.count("'mishap' cannot be imported (RuntimeError: not here)") >= 3
+    assert "tried again" not in err
 
 
-def test_a_state_that_cannot_be_set_begins_anew(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("own_plugin")
+def test_a_state_that_cannot_be_set_begins_anew(tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
     code = """
 class Moody:
     def __init__(self, learner):
@@ -210,11 +220,11 @@ class Mood:
 register_agent("moody", Mood, summary="For a test.")
 """
     spec, out = plugin(tmp_path, code, agent=[{"id": "moody"}]), tmp_path / "out"
-    assert spanrl("run", spec, "--out", out).returncode == 0
+    assert run("run", spec, "--out", out)[0] == 0
     plugin(tmp_path, code, agent=[{"id": "moody"}], horizon=3000)
-    done = spanrl("run", spec, "--out", out)
-    assert done.returncode == 0
-    assert "it cannot be resumed (KeyError: 'not today'). The cell begins anew." in done.stderr
+    exit_code, _, err = run("run", spec, "--out", out)
+    assert exit_code == 0
+    assert "it cannot be resumed (KeyError: 'not today'). The cell begins anew." in err
 
 
 def test_checkpoints_of_a_changed_plugin_are_not_resumed(tmp_path: Path) -> None:

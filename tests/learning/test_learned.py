@@ -65,7 +65,7 @@ def test_names_come_from_the_model() -> None:
     run = learn("riverswim", "ucrl", horizon=100, seed=0)
     mdp = make("riverswim").mdp
     assert (run.policy.state_names, run.policy.action_names) == (mdp.state_names, mdp.action_names)
-    assert "s0     left    100  0.0005  s0 (1)" in str(run.model)
+    assert "s0     left    100  0.0005  s0: 1" in str(run.model)
     assert repr(run.model).startswith("<LearnedModel: 100 steps, 1 of 12 pairs played>")
 
 
@@ -97,10 +97,20 @@ def test_a_resumed_session_has_learned_the_same(env) -> None:
         np.testing.assert_array_equal(one.learned().model.times, whole.learned().model.times)
 
 
-def test_gymnasium_is_counted_by_hand() -> None:
-    run = learn(gymnasium.make("FrozenLake-v1"), SCAL(2.0), horizon=500, seed=0)
+@pytest.mark.parametrize("played", ["table", "steps"])
+def test_gymnasium(played: str) -> None:
+    """From its table, where resets after a cut are no transitions, and step by step, where a wrapper hides the table."""
+    env = gymnasium.make("FrozenLake-v1", max_episode_steps=7)
+    if played == "steps":
+        env = gymnasium.wrappers.TransformReward(env, float)
+    run = learn(env, SCAL(2.0), horizon=500, seed=0)
     assert run.model.n.sum() == 500
+    assert run.model.times.sum() == 500
     assert run.policy.probs.shape == (16, 4)
+    mdp = MDP.from_gymnasium(gymnasium.make("FrozenLake-v1"))
+    for i in np.flatnonzero(run.model.n):
+        row = run.model.succ[run.model.succ_ptr[i] : run.model.succ_ptr[i + 1]]
+        assert set(row.tolist()) <= {s for s, _ in mdp.successors(run.model.state[i], run.model.action[i])}
 
 
 @dataclass(frozen=True)
@@ -141,6 +151,27 @@ def test_interrupted_runs_have_a_policy() -> None:
         _ = run.policy
     with pytest.raises(InputError, match=r"run\.model: .* has no table of counts\. Use an agent that plans\."):
         _ = run.model
+
+
+def test_nothing_is_counted_twice_where_a_plan_is_interrupted() -> None:
+    """Step by step: the counts have taken in the last episode, and the next one has not begun."""
+    keeping = Keeping(UCRL())
+
+    def interrupt(*args: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    def step(reward: float) -> float:
+        planner = keeping.learners[0]._planner
+        if keeping.learners[0].n_episodes == 3:
+            planner.plan = interrupt
+        return float(reward)
+
+    env = gymnasium.wrappers.TransformReward(gymnasium.make("FrozenLake-v1"), step)
+    run = learn(env, keeping, horizon=10**4, seed=0)
+    assert run.interrupted
+    learner = keeping.learners[0]
+    assert learner.episode.start <= learner.t, "or there is nothing to count twice"
+    assert run.model.n.sum() == learner.t
 
 
 def test_agents_that_decide_at_every_step(env) -> None:

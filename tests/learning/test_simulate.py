@@ -158,7 +158,9 @@ class TestWrongInput:
             simulate(make("three-state"), policy, horizon=10, seed=0)
 
     def test_a_policy_that_plays_what_is_not_there(self):
-        with pytest.raises(OptionError, match="simulate: the policy plays an action that is not available in state 1"):
+        with pytest.raises(
+            OptionError, match="simulate: the policy plays an action that is not available in state 's1'"
+        ):
             simulate(make("three-state"), Policy.deterministic([0, 1, 1]), horizon=10, seed=0)
 
     @pytest.mark.parametrize("horizon", [0, -1, 1.5, "10", None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,7 @@ def test_simulations_and_runs() -> None:
 def test_a_run_without_a_gain_draws_costs(tmp_path: Path) -> None:
     matplotlib.use("agg")
     run = learn(COSTS, "ucrl", horizon=100, seed=0)
-    unknown = type(run)(**{**vars(run), "regret": np.full(run.t.size, np.nan)})
+    unknown = replace(run, regret=np.full(run.t.size, np.nan))
     ax = unknown.plot()
     assert ax.get_ylabel() == "cumulative cost"
     assert ax.lines[0].get_ydata()[-1] == -run.reward[-1]

@@ -310,7 +310,7 @@ def test_flipped_bytes_in_the_compressed_stream(saved: Path, entry: str) -> None
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"prob": np.full(5, 0.3)}, r"P\[s=0, a=0\] sums to 0.6"),
+        ({"prob": np.full(5, 0.3)}, r"P\[s='ä', a='go'\] sums to 0.6"),
         ({"prob": np.array([0.5, 0.5, 1.0, np.nan, 0.75])}, "must be finite"),
         ({"prob": np.ones(3)}, r"prob must have shape \(5,\)"),
         ({"prob": np.array(["a"] * 5)}, "prob must be an array of numbers"),

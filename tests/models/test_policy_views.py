@@ -30,8 +30,8 @@ def test_the_frame_has_a_row_per_action_played(switching) -> None:
     rows = [(*name, action, p) for name, row in zip(NAMES, switching.probs, strict=True)
             for action, p in zip(switching.action_names, row, strict=True) if p]  # fmt: skip
     assert frame.rows() == rows
-    pandas = pytest.importorskip("pandas")
-    assert list(pandas.DataFrame(frame.to_dict(as_series=False)).itertuples(index=False, name=None)) == rows
+    pytest.importorskip("pandas")
+    assert list(switching.to_pandas().itertuples(index=False, name=None)) == rows
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,7 @@ def test_the_frame_has_a_row_per_action_played(switching) -> None:
         (["idle", "busy"], ["a", 1], {"state": ["idle", "busy"], "action": ["1", "a"]}),
         ([(1,), (2,)], None, {"x0": [1, 2], "action": [1, 0]}),
         ([(1, "a"), (2, "b")], None, {"state": ["(1, a)", "(2, b)"], "action": [1, 0]}),
+        (["a", "b"], [2**70, 0], {"state": ["a", "b"], "action": ["0", str(2**70)]}),
         ([True, False], [("x", 1), ("y", 2)], {"state": [1, 0], "action": ["(y, 2)", "(x, 1)"]}),
     ],
 )
@@ -144,6 +145,20 @@ def test_many_actions_go_from_dark_to_light() -> None:
     assert (np.diff(colours @ [0.2126, 0.7152, 0.0722]) > 0).all()
     policy = Policy(np.eye(30), state_names=[divmod(s, 6) for s in range(30)])
     assert len(policy.plot(ax=axes()).get_legend().get_texts()) == 12
+
+
+def test_actions_that_are_never_played_take_no_colour() -> None:
+    """Three orders of thirty are told apart; each has one colour in every picture of the policy."""
+    actions = np.array([9, 10, 11, 9])
+    policy = Policy(np.eye(30)[actions], state_names=[(0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1)])
+    drawn = {}
+    for k in (0, 1):
+        ax = policy.plot(at={2: k}, ax=axes())
+        picture = ax.get_images()[0].get_array()[:, 0, :3]
+        drawn |= {(k, a): tuple(cell) for a, cell in zip(actions[2 * k :], picture, strict=False)}
+    assert drawn[0, 9] == drawn[1, 9] == to_rgb(PALETTE[0])
+    assert drawn[1, 11] == to_rgb(PALETTE[2])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["9", "11"]
 
 
 def test_formulas_in_names_are_text() -> None:

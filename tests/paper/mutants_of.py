@@ -263,6 +263,11 @@ MUTANTS_OF: dict[str, dict[str, Mutant]] = {
         "SCAL takes the bound 2, whatever c is": learning.playing(learning.other_bound(lambda c: 2.0)),
         "pseudo-regret counts every step half": learning.measured(learning.half_the_pseudo_regret),
     },
+    "G6": {"pseudo-regret counts every step half": learning.measured(learning.half_the_pseudo_regret)},
+    "G7": {
+        "SCAL takes the bound 2, whatever c is": learning.playing(learning.other_bound(lambda c: 2.0)),
+        "pseudo-regret counts every step half": learning.measured(learning.half_the_pseudo_regret),
+    },
     "G3": {
         "UCRL plans under a bound on the span": learning.playing(
             lambda agent: SCAL(2.0) if isinstance(agent, UCRL) else agent

@@ -11,6 +11,7 @@ import numpy as np
 
 from spanrl.paper.claims import all_claims, expected_verdicts
 from spanrl.paper.curves import Curves, Experiment
+from spanrl.paper.page.inline import inlined
 from spanrl.paper.page.making import Spent, spent
 from spanrl.paper.page.parts import Drawn
 from spanrl.paper.reproduce import Reproduction
@@ -24,9 +25,12 @@ NOISE = np.random.default_rng(7).normal(size=(40, 20))
 EVIL = "<img src=x onerror=alert(1)>&\"'|`*"
 
 SVG = (
-    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 600 300" width="600" height="300">'
-    b'<rect width="600" height="300" fill="#eee"/></svg>'
+    b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 300 250" '
+    b'width="300pt" height="250pt" version="1.1"><metadata>https://matplotlib.org</metadata><defs><style>*{fill: red}</style></defs>'
+    b'<defs><path id="m1" d="M 0.123456 1 \nL 2 3"/><clipPath id="p1"><rect width="300" height="250"/></clipPath></defs>'
+    b'<g id="line_1"><use xlink:href="#m1" clip-path="url(#p1)" style="fill: #222222; stroke: #ffffff; stroke-width: 0.5"/></g></svg>'
 )
+"""What matplotlib writes, in short."""
 
 RUN = {
     "machine": {"processor": "a processor", "cores": 2, "system": "Linux x86_64"},
@@ -154,7 +158,17 @@ def drawn() -> dict[str, Drawn]:
         "diameter", "three-state", "three-state-scal", "infinite-diameter", "infinite-diameter-scal", "knight-quest", "bound",
         "sweep-three-state", "sweep-knight-quest", "planning", "time",
     )  # fmt: skip
-    return {name: Drawn(name, f"Title of {name}", f"Caption of {name} | {EVIL}", SVG) for name in names}
+    keys = {"UCRL": inlined(SVG, "key-0"), EVIL: inlined(SVG, "key-1")}
+    return {
+        name: Drawn(
+            name,
+            f"Title of {name}",
+            f"Caption of {name} | {EVIL}",
+            [inlined(SVG, f"{name}-{i}") for i in range(2)],
+            keys if name == "bound" else {},
+        )
+        for name in names
+    }
 
 
 def time_of(found: Reproduction) -> Spent:

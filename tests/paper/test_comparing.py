@@ -12,11 +12,13 @@ from scipy import stats
 from spanrl.paper.claims import experiments
 from spanrl.paper.claims.base import Ledger
 from spanrl.paper.claims.comparing import SAME, SIGNIFICANT, sides
-from spanrl.paper.claims.experiments import judge_G5
+from spanrl.paper.claims.experiments import judge_G5, judge_G6, judge_G7
 from spanrl.paper.curves import Curves, Experiment
 
 UCRL = curves(level=5.0)
 N = len(UCRL.seeds)
+WIDE = 9.0
+"""Half the width of an interval, as a fraction of UCRL's mean, with which nothing can be told."""
 
 
 def scal(c: float, offsets: np.ndarray | float) -> Curves:
@@ -62,28 +64,36 @@ def test_runs_that_are_ucrl_s_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offsets", "verdict", "key", "words"),
+    ("judge", "offsets", "verdict", "key", "words"),
     [
-        ((-0.5, -0.4), "holds", "better than UCRL with", "c = 2, c = 5"),
-        ((-0.5, 0.0), "fails", "broken", "SCAL is no better than UCRL with c = 5"),
-        ((-0.5, 9.0), "vacuous", "no conclusion", "too few runs for c = 5"),
+        (judge_G5, (-0.5, -0.4), "holds", "better than UCRL with", "c = 2, c = 5"),
+        (judge_G5, (-0.5, 0.0), "fails", "broken", "SCAL is no better than UCRL with c = 5"),
+        (judge_G5, (-0.5, WIDE), "vacuous", "no conclusion", "too few runs for c = 5"),
+        (judge_G6, (-0.5, -0.4), "holds", "the smaller c is better with", "c = 2 against c = 5"),
+        (judge_G6, (-0.4, -0.4), "fails", "broken", "the smaller c is no better with c = 2 against c = 5"),
+        (judge_G6, (-0.4, -0.5), "fails", "broken", "the smaller c is no better with c = 2 against c = 5"),
+        (judge_G6, (-0.5, WIDE), "vacuous", "no conclusion", "too few runs for c = 2 against c = 5"),
+        (judge_G7, (-0.5, -0.49), "holds", "too few runs to tell with", "no c"),
+        (judge_G7, (-0.5, -0.4), "fails", "broken", "with c = 5 the regret is another than with c = 2"),
+        (judge_G7, (-0.4, -0.5), "fails", "broken", "with c = 5 the regret is another than with c = 2"),
+        (judge_G7, (-0.5, WIDE), "vacuous", "no conclusion", "too few runs for c = 5"),
     ],
 )
-def test_what_g5_makes_of_it(offsets, verdict, key, words, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    """9 stands for an interval so wide that nothing can be told."""
-    groups = [scal(c, spread(9.0, 0.0, 2) if one == 9.0 else one) for c, one in zip((2.0, 5.0), offsets, strict=True)]
+def test_what_the_judges_make_of_it(judge, offsets, verdict, key, words, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    groups = [scal(c, spread(WIDE, 0.0, 2) if one == WIDE else one) for c, one in zip((2.0, 5.0), offsets, strict=True)]
     found = Experiment("three-state", int(UCRL.t[-1]), (UCRL, *groups))
     monkeypatch.setattr(experiments, "measured_honestly", lambda *_: None)
-    outcome = judge_G5(None, found)  # type: ignore[arg-type]
+    outcome = judge(None, found)
     assert outcome.verdict == verdict
     assert outcome.numbers[key] == words
 
 
-def test_g5_draws_no_conclusion_from_what_was_measured_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("judge", [judge_G5, judge_G6, judge_G7])
+def test_no_conclusion_is_drawn_from_what_was_measured_wrongly(judge, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     def broken(ledger: Ledger, *_: object) -> None:
         ledger.true("three states: D = 1/δ", False)
 
     monkeypatch.setattr(experiments, "measured_honestly", broken)
-    outcome = judge_G5(None, Experiment("three-state", 1, (UCRL, scal(2.0, 0.0))))  # type: ignore[arg-type]
+    outcome = judge(None, Experiment("three-state", 1, (UCRL, scal(2.0, 0.0), scal(5.0, 0.0))))
     assert outcome.verdict == "vacuous"
     assert outcome.numbers["no conclusion"] == "three states: D = 1/δ"

@@ -306,33 +306,29 @@ def test_cluster_that_is_not_there_is_told_before_any_work(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_kill_at_any_moment_loses_nothing(done, tmp_path):
-    """SIGKILL to the whole group again and again; what is there in the end equals an uninterrupted reproduction."""
-
-    def command(out):
-        return [
-            sys.executable,
-            "-m",
-            "spanrl.cli",
-            "--quiet",
-            "reproduce",
-            "--scale",
-            "smoke",
-            "--out",
-            str(out),
-            "--only",
-            *ASKED,
-        ]
-
-    for wait in (1.5, 2.3):
-        driver = subprocess.Popen(command(tmp_path / "cut"), start_new_session=True, stdout=subprocess.DEVNULL)
-        time.sleep(wait)
+def test_a_kill_loses_nothing(done, tmp_path, capfd):
+    """SIGKILL to the whole group, while the first claim is checked and again after it; the end equals an uninterrupted reproduction."""
+    out, words = tmp_path / "cut", ["--scale", "smoke", "--workers", "1", "--only", *ASKED]
+    command = [sys.executable, "-m", "spanrl.cli", "--quiet", "reproduce", "--out", str(out), *words]
+    for begun in ((out / "run.json").exists, lambda: any((out / "claims").glob("*.json"))):
+        driver, end = (
+            subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL),
+            time.monotonic() + 60,
+        )
+        while not begun():
+            assert driver.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.01)
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
-    subprocess.run(command(tmp_path / "cut"), check=True, capture_output=True)
-    assert json.loads((tmp_path / "cut" / "claims.json").read_text("utf-8")) == done.claims
-    assert not (tmp_path / "cut" / "experiments").exists()
-    assert {path.name for path in (tmp_path / "cut" / "claims").glob("*.json")} == {f"{name}.json" for name in ASKED}
+    kept = {path: path.stat().st_mtime_ns for path in (out / "claims").glob("*.json")}
+    assert 0 < len(kept) < len(ASKED)
+    assert main(["reproduce", "--out", str(out), *words]) == 0
+    assert f"checked before: {len(kept)} claim" in capfd.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert json.loads((out / "claims.json").read_text("utf-8")) == done.claims
+    assert not (out / "experiments").exists()
+    assert {path.name for path in (out / "claims").glob("*.json")} == {f"{name}.json" for name in ASKED}
 
 
 def test_command_prints_verdicts_and_the_page(done, capsys):

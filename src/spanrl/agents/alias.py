@@ -32,7 +32,7 @@ class AliasOfUCRL:
 
     @property
     def ucrl(self) -> UCRL:
-        """The agent that it is."""
+        """The agent that it is; UCRL3: without NOSS."""
         return UCRL(delta=self.delta, warm_start=self.warm_start, bounds=self.bounds)
 
     def start(self, info: ProblemInfo, rng: np.random.Generator | int) -> Learner:

@@ -366,8 +366,11 @@ class Learner:
         )
 
     def _begin_by_hand(self, state: int) -> tuple[_PolicyLists, int]:
-        self.begin_episode(Batch.from_dict(self._seen), state)
-        self._seen = {}
+        batch, self._seen = (
+            Batch.from_dict(self._seen),
+            {},
+        )  # first, or an interrupted plan would leave them to be counted twice
+        self.begin_episode(batch, state)
         assert self.plan is not None
         lists = self._lists = self._by_hand(self.plan)
         choice = self._draw(lists, state)

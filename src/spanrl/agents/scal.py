@@ -1,4 +1,23 @@
-"""SCAL (Fruit et al. 2018, Fig. 1): optimism with a bound c on the span of the bias."""
+"""SCAL (Fruit et al. 2018, Fig. 1): optimism with a bound c on the span of the bias.
+
+Their algorithm, in their letters::
+
+    for episodes k = 1, 2, …
+        1. t_k ← t;  ν_k(s,a) ← 0
+        2. p̂_k, r̂_k ← the means of the N_k(s,a) visits;  σ̂² their variances
+           β(s,a,·) = √(14 σ̂² b/N⁺) + (49/3)·size·b/(N − 1)⁺,  b = ln(2SAt_k/δ)                       (spanrl.confidence.bernstein)
+           M‡_k ← {r, p : r_min ≤ r ≤ r̂_k + β_r, |p(s') − p̂_k(s')| ≤ β_p for all s'}
+        3. g_k, h_k, π̃_k ← ScOpt on M‡_k to r_max/√t_k: it iterates T_c v = Γ_c L̃v, Γ_c v = min{v, min v + c}
+           π̃_k is greedy; where T_c truncates it is mixed with the smallest action, so that it is worth T_c v
+        4. while ν_k(s_t, a_t) < max{1, N_k(s_t, a_t)}: play a_t ~ π̃_k(·|s_t), see r_t and s_{t+1}
+
+What is proved (same paper): for weakly communicating models with sp(h*) ≤ c the regret is Õ(c√(ΓSAT)) with probability 1 − δ, with the
+theorem's η_k and γ_k (``perturb``). The ingredients are executed by ``spanrl reproduce``; where the text and the proof differ stands in
+docs/slips.md. With other ``bounds``, ``episodes`` or ``differences`` optimism holds as far as the sets do; no regret bound is written down.
+
+Differs from the paper: rewards lie in [r_min, r_max], its 0 being our r_min; plans start at the last bias unless ``warm_start`` is False;
+η_k = γ_k = 0 by default, as in the paper's experiments.
+"""
 
 from __future__ import annotations
 

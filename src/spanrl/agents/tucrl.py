@@ -7,7 +7,7 @@ in a transition to a state never visited once the pair has been played often eno
         1. t_k ← t
            S_k^C ← the states visited so far, and s_t;  S_k^T ← the others       (C: communicating, T: transient, for all one knows)
            K_k ← {(s, a) : s ∈ S_k^C, N_k^±(s, a) ≤ √(t_k/(SA))}                the pairs not played enough;  N^± = max{1, N − 1}
-        2. B_r, B_p ← the empirical Bernstein intervals of UCRL                  (spanrl.confidence.bernstein, or other ``bounds``)
+        2. B_r, B_p ← the empirical Bernstein intervals of UCRL                  (spanrl.confidence.bernstein, or other bounds)
            (s, a) ∉ K_k:  p̃(s'|s, a) ← 0 for all s' ∈ S_k^T
         3. π̃_k ← extended value iteration to r_max/√t_k: on S_k^C alone if K_k is empty, otherwise on all of S
         4. play π̃_k until ν_k(s_t, a_t) ≥ max{1, N_k(s_t, a_t)}, or s_t ∈ S_k^T

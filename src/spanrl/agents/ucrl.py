@@ -1,4 +1,19 @@
-"""UCRL with empirical Bernstein sets, the paper's baseline: optimism without a bound on the span."""
+"""UCRL with empirical Bernstein sets, the paper's baseline: optimism without a bound on the span.
+
+The algorithm, in the letters of Fruit et al. 2018::
+
+    for episodes k = 1, 2, …
+        1. t_k ← t;  ν_k(s,a) ← 0
+        2. M_k ← {r, p : |r − r̂_k| ≤ β_r, |p(s') − p̂_k(s')| ≤ β_p for all s'}, β as for SCAL          (spanrl.confidence.bernstein)
+        3. g_k, h_k, π̃_k ← extended value iteration on M_k to r_max/√t_k: it iterates L̃v = max_{a, r, p ∈ M_k} {r + pᵀv}
+        4. while ν_k(s_t, a_t) < max{1, N_k(s_t, a_t)}: play a_t = π̃_k(s_t), see r_t and s_{t+1}
+
+What is proved: with probability 1 − δ the regret is Õ(D√(ΓSAT)) for communicating models of diameter D (UCRL2's proof, Jaksch et al. 2010,
+with Bernstein's inequality: Fruit et al. 2018). Where D is infinite the regret may be linear: TUCRL is for that. With other ``bounds``
+what is proved stands with the bound; with other ``episodes`` the number of plans is another, and no regret bound is written down.
+
+Differs from the paper: rewards lie in [r_min, r_max], its 0 being our r_min; plans start at the last bias unless ``warm_start`` is False.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,20 @@
-"""UCRL2 (Jaksch, Ortner & Auer 2010): Hoeffding intervals for rewards, an L1 ball for each transition distribution."""
+"""UCRL2 (Jaksch, Ortner & Auer 2010): Hoeffding intervals for rewards, an L1 ball for each transition distribution.
+
+Their algorithm, in their letters::
+
+    for episodes k = 1, 2, …
+        t_k ← t;  v_k(s,a) ← 0
+        r̂_k, p̂_k ← the means of the N_k(s,a) visits
+        M_k ← {r, p : |r − r̂_k| ≤ √(7 ln(2SAt_k/δ)/(2N⁺)), ‖p − p̂_k‖₁ ≤ √(14 S ln(2At_k/δ)/N⁺)}       (spanrl.confidence.hoeffding)
+        π̃_k ← extended value iteration on M_k, until max(u_{i+1} − u_i) − min(u_{i+1} − u_i) < 1/√t_k
+        while v_k(s_t, π̃_k(s_t)) < max{1, N_k(s_t, π̃_k(s_t))}: play π̃_k(s_t), see r_t and s_{t+1}
+
+So it is :class:`spanrl.UCRL` with ``bounds="hoeffding"``, decision by decision. What is proved (same paper, Theorem 2): with probability
+1 − δ the regret is at most 34 DS√(AT ln(T/δ)), for communicating models of diameter D.
+
+Differs from the paper: rewards lie in [r_min, r_max] and are capped at r_max; the iteration stops at ≤, not at <, and starts at the last
+bias unless ``warm_start`` is False.
+"""
 
 from __future__ import annotations
 

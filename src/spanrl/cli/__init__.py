@@ -89,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
         if debug:
             raise
         if isinstance(error, SpanrlError):
-            return _fail(str(error), 2 if isinstance(error, InputError) else 1)
+            return _fail(_with_help(str(error), arguments), 2 if isinstance(error, InputError) else 1)
         return _other_error(error)
 
 
@@ -101,8 +101,15 @@ def _other_error(error: Exception) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         print(message())
         return 0
-    context = getattr(error, "ctx", None)
-    return _fail(f"{message().rstrip('.')}. Try '{context.command_path if context else 'spanrl'} --help'.", 2)
+    context, said = getattr(error, "ctx", None), message().rstrip(".")
+    end = "" if said.endswith("?") else "."
+    return _fail(f"{said}{end} Try '{context.command_path if context else 'spanrl'} -h'.", 2)
+
+
+def _with_help(message: str, arguments: list[str]) -> str:
+    """Return a message; one about an option of the command points to the command's help."""
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    return f"{message} Try 'spanrl {command} -h'." if message.startswith(f"{command}: --") else message
 
 
 def _fault(error: Exception) -> str:

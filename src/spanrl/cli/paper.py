@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from spanrl.paper.reproduce import Reproduction
 
 
-DURATIONS = "smoke takes a minute, quick about three, paper seven to ten on two cores"
+DURATIONS = "smoke takes a minute, quick about three, paper about eleven on two cores"
 
 
 def reproduce(
@@ -32,7 +32,7 @@ def reproduce(
         list[str] | None,
         typer.Option(
             metavar="ID...",
-            help="Ids of claims, such as --only L2 S1 G3; all where left out. G1 to G5 are about the experiments.",
+            help="Ids of claims, such as --only L2 S1 G3; all where left out. G1 to G7 are about the experiments.",
         ),
     ] = None,
     out: Annotated[

@@ -58,8 +58,7 @@ def write_policy(path: str, policy: Policy) -> None:
 
 def _content(kind: str, policy: Policy) -> bytes:
     if kind == ".json":
-        rows = ",\n".join(json.dumps(row) for row in _rows(policy))
-        return f'{{"policy": [\n{rows}\n]}}\n'.encode()
+        return (json.dumps({"policy": _rows(policy)}) + "\n").encode()
     if kind == ".png":
         from spanrl.axes import image, new_figure
 
@@ -79,5 +78,6 @@ def _rows(policy: Policy) -> list[dict[str, Any]]:
     states = range(policy.n_states) if policy.state_names is None else policy.state_names
     actions = range(policy.n_actions) if policy.action_names is None else policy.action_names
     names, labels = [plain(name) for name in states], [plain(name) for name in actions]
-    played = zip(*(numbers.tolist() for numbers in policy.probs.nonzero()), strict=True)
-    return [{"state": names[s], "action": labels[a], "probability": float(policy.probs[s, a])} for s, a in played]
+    state, action = policy.probs.nonzero()
+    rows = zip(state.tolist(), action.tolist(), policy.probs[state, action].tolist(), strict=True)
+    return [{"state": names[s], "action": labels[a], "probability": p} for s, a, p in rows]

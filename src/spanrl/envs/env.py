@@ -28,9 +28,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from spanrl.errors import ModelError
 from spanrl.models import checks
-from spanrl.models.checks import ROUNDING, Array, immutable
+from spanrl.models.checks import Array, immutable
 from spanrl.models.costs import flip, flip_ends, reward_range
 from spanrl.models.mdp import MDP
+from spanrl.models.rows import mean_rewards, row_totals
 from spanrl.names import Value
 from spanrl.options import one_of, whole_number
 
@@ -289,7 +290,7 @@ def from_arrays(
     **options: Any,
 ) -> Env:  # fmt: skip
     """Return an Env of pairs, sorted by (state, action), and their outcomes; ``options`` are those of :meth:`MDP.from_pairs`."""
-    mean = _mean_rewards(table.ptr, table.prob, table.reward)
+    mean = mean_rewards(table.ptr, table.prob, table.reward)
     mdp = MDP.from_pairs(states, actions, table.ptr, table.succ, table.prob, mean, **options)
     if step_limit is None:
         table = table._replace(ends=np.zeros(table.succ.size, dtype=np.bool_))
@@ -351,7 +352,7 @@ def _canonical(table: OutcomeArrays) -> OutcomeArrays:
     prob = np.bincount(np.cumsum(first) - 1, weights=table.prob[order])
     pair, succ, reward, law, ends = (column[first] for column in (pair, succ, reward, law, ends))
     ptr = np.concatenate(([0], np.cumsum(np.bincount(pair, minlength=n_pairs))))
-    return OutcomeArrays(ptr, prob / _totals(ptr, prob)[pair], succ, reward, law, ends)
+    return OutcomeArrays(ptr, prob / row_totals(ptr, prob)[pair], succ, reward, law, ends)
 
 
 def _realised(env: Env) -> tuple[Array, Array, Array, Array, Array]:
@@ -392,20 +393,3 @@ def _realised(env: Env) -> tuple[Array, Array, Array, Array, Array]:
         immutable(reward[first] + 0.0, np.float64),
         immutable(ends[first] if env.step_limit is not None else ends[:0], np.bool_),
     )
-
-
-def _totals(ptr: Array, prob: Array) -> NDArray[np.float64]:
-    """Return the sum of each pair's probabilities, exactly one where it is one to rounding."""
-    total = np.add.reduceat(prob, ptr[:-1])
-    return np.where(np.abs(total - 1.0) > ROUNDING, total, 1.0)
-
-
-def _mean_rewards(ptr: Array, prob: Array, reward: Array) -> NDArray[np.float64]:
-    """Return Σ prob · reward of each pair, kept between the pair's smallest and largest reward against rounding.
-
-    The pairs have outcomes and rewards are finite; wrong probabilities are left to the MDP, which names them.
-    """
-    first = ptr[:-1]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.add.reduceat(prob * reward, first) / _totals(ptr, prob)
-    return np.clip(mean, np.minimum.reduceat(reward, first), np.maximum.reduceat(reward, first))

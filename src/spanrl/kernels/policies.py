@@ -17,6 +17,8 @@ from spanrl.kernels.layout import PLAIN
 
 _SHORTEST = 1e-3  # probabilities of leaving below which steps are not made longer: they would cost digits
 _MOST_NARROWER, _LEAST_NARROWER = 0.1, 1e-4
+_EVERY = 6  # sweeps between two looks for a leap
+_LONGEST_LEAP = 1e-6  # 1 − λ: beyond that digits are lost
 _FEW_SWEEPS = 25  # over one policy: not worth looking for another way
 
 
@@ -197,28 +199,57 @@ def move(v, u, a, shift):
 
 
 @kernel
-def chain_sweeps(chain, c, s_min, v, u, a, target, budget):
+def chain_sweeps(chain, c, s_min, v, u, w, a, target, budget):
     """Sweep over a frozen policy with steps of length a until its bracket is at most ``target`` wide, or the budget is spent.
 
-    Returns (sweeps, first width, last width). v goes to and fro between v and u, and ends in v.
+    Returns (sweeps, first width, last width). v goes to and fro between v and u, and ends in v; w is room for the leaps, which are looked
+    for now and then.
     """
     n, first, width, shift = 0, np.inf, np.inf, 0.0
     while n < budget and not width <= target:
-        if n % 2 == 0:
-            lo, hi = chain_sweep(chain, c, s_min, v, a, shift, u)
-        else:
-            lo, hi = chain_sweep(chain, c, s_min, u, a, shift, v)
+        is_leap_due = n % _EVERY == _EVERY - 1
+        x, y = (v, u) if n % 2 == 0 else (u, v)
+        if is_leap_due:
+            move(w, y, 1.0, 0.0)
+        lo, hi = chain_sweep(chain, c, s_min, x, a, shift, y)
         width, shift = hi - lo, a * (lo + hi) / 2.0
         first = width if n == 0 else first
         n += 1
+        if is_leap_due and n < budget and width > target:
+            leap(w, x, y)
     if n % 2 == 1:
-        for s in range(v.size):
-            v[s] = u[s]
+        move(v, u, 1.0, 0.0)
     return n, first, width
 
 
 @kernel
-def fast_rounds(m, reward, blank, q, v, u, pair, pair_frozen, chain, step, tol, rounding, warm, look, budget):
+def leap(x, y, z):
+    """Go to the limit of the sweeps x → y → z over a policy, z + λ/(1−λ)·(z − y), where one slow mode is all that is left (Aitken).
+
+    λ is the number for which z − y is best λ(y − x). What is left over, up to constants, is what the next step would be
+    but for 1/(1−λ); z moves only where that is certain to halve the step.
+    """
+    S, sum_1, sum_2, squares, products = x.size, 0.0, 0.0, 0.0, 0.0
+    for s in range(S):
+        d, e = y[s] - x[s], z[s] - y[s]
+        sum_1 += d
+        sum_2 += e
+        squares += d * d
+        products += d * e
+    squares -= sum_1 * sum_1 / S
+    mode = (products - sum_1 * sum_2 / S) / squares if squares > 0.0 else 0.0
+    low, high, rest_low, rest_high = np.inf, -np.inf, np.inf, -np.inf
+    for s in range(S):
+        e = z[s] - y[s]
+        rest = e - mode * (y[s] - x[s])
+        low, high, rest_low, rest_high = min(low, e), max(high, e), min(rest_low, rest), max(rest_high, rest)
+    if rest_high - rest_low <= 0.5 * abs(1.0 - mode) * (high - low) and abs(1.0 - mode) > _LONGEST_LEAP:
+        for s in range(S):
+            z[s] += mode / (1.0 - mode) * (z[s] - y[s])
+
+
+@kernel
+def fast_rounds(m, reward, blank, q, v, u, w, pair, pair_frozen, chain, step, tol, rounding, warm, look, budget):
     """Run rounds of policy improvement on a plain model, as long as a few sweeps over a policy are enough for it.
 
     A round is a sweep over all actions, whose bracket is tested, and sweeps over the policy that it chose. ``blank`` tells that v = 0: then
@@ -250,11 +281,11 @@ def fast_rounds(m, reward, blank, q, v, u, pair, pair_frozen, chain, step, tol, 
                 pair_frozen[s] = pair[s]
         target = target_of(hi - lo, tol, changes / pair.size)
         move(v, u, step, step * (lo + hi) / 2.0)
-        n, first, last = chain_sweeps(chain, np.inf, 0, v, u, step, target, look)
+        n, first, last = chain_sweeps(chain, np.inf, 0, v, u, w, step, target, look)
         total += n
         left = sweeps_left(n, first, last, target)
         if 0.0 < left <= _FEW_SWEEPS:
-            n, first, last = chain_sweeps(chain, np.inf, 0, v, u, step, target, 2 + int(1.5 * left))
+            n, first, last = chain_sweeps(chain, np.inf, 0, v, u, w, step, target, 2 + int(1.5 * left))
             total += n
     return rounds, total, lo, hi, changes, step, target, n, first, last
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from math import isfinite
 from numbers import Real
 from time import perf_counter
@@ -106,7 +105,7 @@ def learn(
         if not _is_interrupt(error):
             raise
         interrupted = True
-    run = replace(session.result(interrupted), _learned=session.learned())
+    run = session.result(interrupted).keep(session.learned())
     run.meta["notes"] = said
     run.meta.update(about(world, gain_given=gain is not None))
     return run

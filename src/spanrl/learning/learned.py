@@ -185,7 +185,7 @@ class LearnedModel:
         row = slice(self.succ_ptr[i], self.succ_ptr[i + 1])
         times, succ = self.times[row], self.succ[row]
         first = np.argsort(-times, kind="stable")[:_NEXT]
-        shown = [f"{self._label(succ[j])} ({times[j] / self.n[i]:.3g})" for j in first]
+        shown = [f"{self._label(succ[j])}: {times[j] / self.n[i]:.3g}" for j in first]
         return ", ".join([*shown, *(["…"] if succ.size > _NEXT else [])])
 
     def __str__(self) -> str:

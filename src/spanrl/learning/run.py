@@ -65,7 +65,7 @@ class Run:
     n_episodes: NDArray[np.int64]
     episodes: dict[str, Array]
     meta: dict[str, Any]
-    _learned: Learned = field(default=Learned(_NOT_SAVED, _NOT_SAVED))
+    _learned: Learned = field(init=False, default=Learned(_NOT_SAVED, _NOT_SAVED))
 
     def __post_init__(self) -> None:
         """Check that all is there, and freeze the arrays."""
@@ -90,6 +90,11 @@ class Run:
     def interrupted(self) -> bool:
         """Whether the run was stopped before its horizon."""
         return bool(self.meta["interrupted"])
+
+    def keep(self, learned: Learned) -> Run:
+        """Hold what the learner knew at the end, which files do not; return the run."""
+        object.__setattr__(self, "_learned", learned)
+        return self
 
     @property
     def policy(self) -> Policy:
@@ -119,8 +124,8 @@ class Run:
         LearnedModel: 100 steps, 2 transitions seen
         2 of 2 states and 2 of 4 pairs played
         state  action  N   r̂  p̂
-        s0     a0      50  0   s1 (1)
-        s1     a0      50  0   s0 (1)
+        s0     a0      50  0   s1: 1
+        s1     a0      50  0   s0: 1
         """
         model = self._learned.model
         if isinstance(model, str):
@@ -202,8 +207,7 @@ class Run:
             return "unknown, as is the optimal gain"
         return f"{regret:.6g} ({regret / max(steps, 1.0) ** 0.5:.3g} √t)"
 
-    def __str__(self) -> str:
-        """Summarise in a few lines."""
+    def _facts(self) -> list[tuple[str, str]]:
         meta, seconds = self.meta, self.meta["seconds"]
         lines = {
             "steps": self._steps(),
@@ -214,12 +218,18 @@ class Run:
             "span": f"{_last(self.span):.6g}",
             "seconds": f"{seconds['total']:.3g} (planning {seconds['planning']:.3g}, simulating {seconds['simulating']:.3g})",
         }
-        head = f"Run: {self._names}, seed {meta['seed']}"
-        rows = [*lines.items(), *(("note", note) for note in self.notes)]
-        return "\n".join([head, *(f"{name:<10}{text}" for name, text in rows)])
+        return [*lines.items(), *(("note", note) for note in self.notes)]
+
+    @property
+    def _head(self) -> str:
+        return f"Run: {self._names}, seed {self.meta['seed']}"
+
+    def __str__(self) -> str:
+        """Summarise in a few lines."""
+        return "\n".join([self._head, *(f"{name:<10}{text}" for name, text in self._facts())])
 
     def _repr_html_(self) -> str:
-        return as_html(str(self))
+        return as_html("\n".join([self._head, *(f"{name}: {text}" for name, text in self._facts())]))
 
     def __repr__(self) -> str:
         """Return a one-line summary."""

@@ -143,7 +143,7 @@ class Session:
         if not self._tally.any():
             return Batch.from_dict(learner.since if isinstance(learner, Learner) else {})
         assert isinstance(self._world, TableWorld)
-        sampler, outcome = self._world.env.sampler, np.flatnonzero(self._tally)
+        sampler, outcome = self._world.sampler, np.flatnonzero(self._tally)
         pair = np.searchsorted(sampler.out_ptr, outcome, side="right") - 1
         return Batch(pair, sampler.reward[outcome], sampler.succ[outcome], self._tally[outcome])
 

@@ -93,7 +93,8 @@ def _weights(mdp: MDP, policy: Any) -> NDArray[np.float64]:
     weight: NDArray[np.float64] = policy.probs[mdp.pair_state, mdp.action]
     missing = np.flatnonzero(np.abs(np.bincount(mdp.pair_state, weight, mdp.n_states) - 1.0) > SUM_TOL)
     if missing.size:
-        raise OptionError(f"simulate: the policy plays an action that is not available in state {missing[0]}.")
+        where = mdp.name_of_state(int(missing[0]))
+        raise OptionError(f"simulate: the policy plays an action that is not available in state {where}.")
     return weight
 
 

@@ -354,7 +354,8 @@ class BoundedMDP(PairTable):
     def load(cls, path: str | os.PathLike[str]) -> BoundedMDP:
         """Read a model that :meth:`save` wrote; everything is validated again."""
         data = files.read(Path(path), "bounded", cls.LENGTHS, ("is_kl", "costs"))
-        return files.rebuild(Path(path), lambda: replace(cls._from_file(data), costs=files.flag(data, "costs")))
+        bounded = files.rebuild(Path(path), lambda: cls._from_file(data))
+        return replace(bounded, costs=True) if files.rebuild(Path(path), lambda: files.flag(data, "costs")) else bounded
 
     @classmethod
     def _from_file(cls, data: dict[str, Array]) -> BoundedMDP:

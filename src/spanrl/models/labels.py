@@ -49,6 +49,11 @@ def shown(name: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
+def name_in_error(names: Sequence[Any] | None, number: int) -> str:
+    """Return what an error calls a state or an action: its name, or its number where there are no names."""
+    return str(number) if names is None else shown(names[number])
+
+
 class StateNames(Sequence[Any]):
     """The names of the states of a model, in the order of their numbers.
 
@@ -239,8 +244,8 @@ class CoordinateNames(StateNames):
         for first, last in zip(reversed(low), reversed(high), strict=True):
             stride.insert(0, cells)
             cells *= last - first + 1
-        if cells > 2**62:
-            return None
+            if cells > 2**62:
+                return None
         keys = np.zeros(len(self), dtype=np.int64)
         for column, first, step in zip(self._rows.T, low, stride, strict=True):
             keys += (column.astype(np.int64) - first) * step
@@ -289,7 +294,7 @@ def _different(who: str, what: str, value: Any, length: int) -> tuple[Any, ...]:
     try:
         n_different = len(set(names))
     except TypeError:
-        at = next(i for i, name in enumerate(names) if not _is_hashable(name))
+        at = next(i for i, name in enumerate(names) if not is_hashable(name))
         raise ModelError(
             f"{who}: {what} must be hashable; entry {at} is {shown(names[at])}. Use text, numbers or tuples of these."
         ) from None
@@ -298,7 +303,8 @@ def _different(who: str, what: str, value: Any, length: int) -> tuple[Any, ...]:
     return names
 
 
-def _is_hashable(name: object) -> bool:
+def is_hashable(name: object) -> bool:
+    """Tell whether something can be a name."""
     try:
         hash(name)
     except TypeError:

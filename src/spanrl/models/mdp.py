@@ -26,6 +26,8 @@ from spanrl.errors import ModelError
 from spanrl.models import checks, files, label_files, labels
 from spanrl.models.checks import Array
 from spanrl.models.costs import flip, flip_ends, reward_range
+from spanrl.models.from_function import from_function
+from spanrl.models.from_grid import from_grid
 from spanrl.models.labels import StateNames, text_of
 from spanrl.models.pairs import PairTable
 from spanrl.models.rows import available_pairs, checked_sums, clean_rows
@@ -36,9 +38,9 @@ from spanrl.terminal import visible
 class MDP(PairTable):
     """A finite MDP with mean rewards r(s, a) in [r_min, r_max] and transition probabilities p(s'|s, a).
 
-    Make one with :meth:`from_dense`, :meth:`from_pairs`, :meth:`from_scipy` or :meth:`from_gymnasium`; the constructor itself
-    takes arrays that are valid already. Probabilities of a row must sum to one within 1e-8; rows that are off by more than
-    1e-12 are rescaled.
+    Make one with :meth:`from_function` or :meth:`from_grid`, with :meth:`from_dense`, :meth:`from_pairs` or :meth:`from_scipy`, or with
+    :meth:`from_gymnasium`; the constructor itself takes arrays that are valid already. Probabilities of a row must sum to one within
+    1e-8; rows that are off by more than 1e-12 are rescaled.
 
     Attributes:
         n_states, n_actions, n_pairs, max_support: S, the number of actions, of available pairs, and Γ.
@@ -86,14 +88,14 @@ class MDP(PairTable):
         """Check rewards, rows and names."""
         if self.prob.size != self.succ.size or self.reward.size != self.n_pairs or self.start.size != self.n_states:
             raise ModelError("MDP: the arrays do not fit together. Use from_pairs or from_dense.")
+        object.__setattr__(self, "state_names", labels.state_names("MDP", self.state_names, self.n_states))
+        object.__setattr__(self, "action_names", labels.action_names("MDP", self.action_names, self.n_actions))
         checks.reward_range("MDP", self.r_min, self.r_max)
         ends, letter = flip_ends(self.costs, self.r_min, self.r_max), "cost" if self.costs else "r"
         paid = flip(self.costs, self.reward)
         checks.rewards("MDP", "reward", paid, *ends, lambda i: f"{letter}{self.where(i)}")
         checked_sums(self.succ_ptr, self.prob, lambda i: f"P{self.where(i)}")
         checks.reject("MDP", ~(self.prob > 0), lambda j: f"prob[{j}]", "must be above 0", self.prob, "Leave out zeros.")
-        object.__setattr__(self, "state_names", labels.state_names("MDP", self.state_names, self.n_states))
-        object.__setattr__(self, "action_names", labels.action_names("MDP", self.action_names, self.n_actions))
 
     @classmethod
     def from_pairs(
@@ -133,17 +135,22 @@ class MDP(PairTable):
         states, actions = checks.integers(who, "state", state), checks.integers(who, "action", action)
         pair_ptr = checks.pair_table(who, states, actions)
         n_states, n_pairs = pair_ptr.size - 1, states.size
+        n_actions = checks.action_count(who, actions, n_states, n_actions, action_names)
+        state_labels = labels.state_names(who, state_names, n_states)
+        action_labels = labels.action_names(who, action_names, n_actions)
+
+        def state_name(s: int) -> str:
+            return labels.name_in_error(state_labels, s)
 
         def where(i: int) -> str:
-            return f"P[s={states[i]}, a={actions[i]}]"
+            return f"P[s={state_name(int(states[i]))}, a={labels.name_in_error(action_labels, int(actions[i]))}]"
 
         ptr, succs = checks.integers(who, "succ_ptr", succ_ptr), checks.indices(who, "succ", succ)
         checks.successor_table(who, ptr, succs, n_pairs, n_states, where)
         probs = checks.numeric(who, "prob", prob, (succs.size,))
         rewards = checks.numeric(who, "reward", reward, (n_pairs,))
         low, high, is_found = reward_range(who, costs, r_min, r_max, rewards, rewards)
-        ptr, succs, probs = clean_rows(who, ptr, succs, probs, where)
-        n_actions = checks.action_count(who, actions, n_states, n_actions, action_names)
+        ptr, succs, probs = clean_rows(who, ptr, succs, probs, where, state_name)
         return cls(
             pair_ptr,
             actions,
@@ -155,8 +162,8 @@ class MDP(PairTable):
             high,
             checks.start_distribution(who, start, n_states),
             n_actions,
-            labels.state_names(who, state_names, n_states),
-            labels.action_names(who, action_names, n_actions),
+            state_labels,
+            action_labels,
             bool(costs),
             is_found,
         )
@@ -219,31 +226,9 @@ class MDP(PairTable):
 
         ``options`` are those of :meth:`from_pairs`: r_min, r_max, costs, start, state_names, action_names.
         """
-        rule = "MDP: matrices must hold one scipy sparse matrix an action"
-        if not isinstance(matrices, Sequence):
-            raise ModelError(f"{rule}; got {type(matrices).__name__}. Pass a list.")
-        if len(matrices) == 0:
-            raise ModelError(f"{rule}; got none.")
-        for a, matrix in enumerate(matrices):
-            if not hasattr(matrix, "tocsr"):
-                raise ModelError(f"{rule}; that of action {a} is {type(matrix).__name__}. Use from_dense for arrays.")
-        csr = [matrix.tocsr() for matrix in matrices]
-        S, A = csr[0].shape[0], len(csr)
-        for a, matrix in enumerate(csr):
-            if matrix.shape != (S, S):
-                raise ModelError(f"MDP: matrix of action {a} must have shape ({S}, {S}); got {matrix.shape}.")
-        r_dense = checks.numeric("MDP", "r", r, (S, A))
-        states, actions = available_pairs("MDP", available, S, A)
-        lengths = np.stack([np.diff(matrix.indptr) for matrix in csr], axis=1)[states, actions]
-        ptr = np.concatenate(([0], np.cumsum(lengths)))
-        first = np.stack([matrix.indptr[:-1] for matrix in csr], axis=1)[states, actions]
-        inside = np.arange(ptr[-1]) - np.repeat(ptr[:-1], lengths) + np.repeat(first, lengths)
-        owner = np.repeat(actions, lengths)
-        succ, prob = np.empty(ptr[-1], dtype=np.int64), np.empty(ptr[-1])
-        for a, matrix in enumerate(csr):
-            mine = owner == a
-            succ[mine], prob[mine] = matrix.indices[inside[mine]], matrix.data[inside[mine]]
-        return cls.from_pairs(states, actions, ptr, succ, prob, r_dense[states, actions], n_actions=A, **options)
+        from spanrl.models.from_scipy import from_scipy
+
+        return from_scipy(matrices, r, available, options)
 
     @classmethod
     def from_gymnasium(
@@ -263,6 +248,9 @@ class MDP(PairTable):
         from spanrl.models.gym_table import from_gymnasium
 
         return from_gymnasium(env, r_min, r_max, start, costs=costs)
+
+    from_function = classmethod(from_function)
+    from_grid = classmethod(from_grid)
 
     @property
     def max_support(self) -> int:
@@ -373,6 +361,14 @@ class MDP(PairTable):
         1
         """
         return labels.state_number("MDP.index", self.state_names, self.n_states, state)
+
+    def name_of_state(self, s: int) -> str:
+        """Return what an error calls state s."""
+        return labels.name_in_error(self.state_names, s)
+
+    def name_of_action(self, a: int) -> str:
+        """Return what an error calls action a."""
+        return labels.name_in_error(self.action_names, a)
 
     def state_label(self, s: int) -> str:
         """Return the name of state s as text, or its number."""

@@ -42,7 +42,16 @@ class PairTable:
 
     def where(self, i: int) -> str:
         """Name pair i in an error."""
-        return f"[s={self.pair_state[i]}, a={self.action[i]}]"
+        s = int(np.searchsorted(self.pair_ptr, i, side="right")) - 1
+        return f"[s={self.name_of_state(s)}, a={self.name_of_action(int(self.action[i]))}]"
+
+    def name_of_state(self, s: int) -> str:
+        """Return what an error calls state s."""
+        return str(s)
+
+    def name_of_action(self, a: int) -> str:
+        """Return what an error calls action a."""
+        return str(a)
 
     @property
     def n_states(self) -> int:

@@ -16,7 +16,7 @@ from spanrl.models import checks, labels
 from spanrl.models.labels import StateNames, text_of
 from spanrl.models.policy_figure import plot_policy
 from spanrl.models.policy_frame import column_kinds, policy_columns
-from spanrl.tables import frame
+from spanrl.tables import frame, to_pandas
 from spanrl.terminal import visible
 
 
@@ -181,7 +181,7 @@ class Policy:
         return ", ".join(f"{action} ({self.probs[s, a]:.4g})" for action, a in zip(actions, played, strict=True))
 
     def to_frame(self) -> Any:
-        """Return a polars DataFrame with a row per state and action played there; ``.to_pandas()`` makes one of pandas of it.
+        """Return a polars DataFrame with a row per state and action played there.
 
         Returns:
             Columns ``state`` (the name, or the number), or x0, x1, … where states are named by tuples of whole numbers; ``action``; and
@@ -195,6 +195,14 @@ class Policy:
         """
         columns = policy_columns(self)
         return frame(column_kinds(columns), [columns])
+
+    def to_pandas(self) -> Any:
+        """Return the table of :meth:`to_frame` as a pandas DataFrame; pyarrow is not needed.
+
+        Raises:
+            MissingExtraError: polars or pandas is not installed.
+        """
+        return to_pandas(self.to_frame())
 
     def plot(
         self, x: int | None = None, y: int | None = None, *, at: Mapping[int, int] | None = None, ax: Any = None

@@ -1,7 +1,7 @@
 """A policy over one or two coordinates of the state names: where it switches from one action to another.
 
-Over two coordinates each state is a cell in the colour of its action, and a mixed state the mixture of the colours with a dot on it; over one,
-the actions are steps. Where names are neither whole numbers nor tuples of them, the number of the state is the only coordinate.
+Over two coordinates each state is a cell in the colour of its action, a mixed state in a mixture of colours with a dot on it; over one
+coordinate actions are steps. Where names are neither whole numbers nor tuples of them, the number of the state is the only coordinate.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from spanrl.axes import BLUE, DARK_GREY, discrete_colours, legend_of_colours, ne
 from spanrl.errors import OptionError
 from spanrl.models.checks import ROUNDING
 from spanrl.models.labels import StateNames, text_of
+from spanrl.models.policy_frame import are_whole
 from spanrl.terminal import visible
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ def _action_labels(policy: Policy) -> list[str]:
 
 def _draw_cells(policy: Policy, cells: Coordinates, states: NDArray[np.int64], ax: Any) -> None:
     """Draw a cell per state, in the colours of its actions."""
-    colours = discrete_colours(policy.n_actions)
-    probs = policy.probs[states]
+    used = np.flatnonzero(policy.probs.max(axis=0) > 0)  # anywhere: an action keeps its colour, whatever is fixed
+    colours, probs = discrete_colours(used.size), policy.probs[np.ix_(states, used)]
     (columns, i), (rows, j) = (np.unique(line, return_inverse=True) for line in cells.T)
     picture = np.ones((rows.size, columns.size, 4))
     picture[..., 3] = 0.0  # no state, no cell
@@ -119,10 +120,10 @@ def _draw_cells(policy: Policy, cells: Coordinates, states: NDArray[np.int64], a
     if mixed.any():
         ax.scatter(i[mixed], j[mixed], s=16, color="white", edgecolors=DARK_GREY, linewidths=0.6, label="mixes")
     ax.spines[["top", "right"]].set_visible(False)
-    labels, played = _action_labels(policy), np.flatnonzero(probs.max(axis=0) > 0)
+    names, played = _action_labels(policy), np.flatnonzero(probs.max(axis=0) > 0)
     if played.size > _MOST_LABELS:
         played = played[np.linspace(0, played.size - 1, _MOST_LABELS).round().astype(np.int64)]
-    legend_of_colours(ax, {labels[a]: colours[a] for a in played})
+    legend_of_colours(ax, {names[used[i]]: colours[i] for i in played})
 
 
 def _draw_steps(policy: Policy, values: Coordinates, states: NDArray[np.int64], ax: Any) -> None:
@@ -130,12 +131,12 @@ def _draw_steps(policy: Policy, values: Coordinates, states: NDArray[np.int64], 
     order = np.argsort(values, kind="stable")
     values, probs = values[order], policy.probs[states[order]]
     names = policy.action_names
-    whole = names is None or all(isinstance(name, Integral) and not isinstance(name, bool) for name in names)
+    whole = names is None or are_whole(names)
     played = np.flatnonzero(probs.max(axis=0) > 0)
-    height = np.zeros(policy.n_actions)
+    height = np.zeros(policy.n_actions, dtype=np.int64)
     height[played] = np.arange(played.size)
     if whole:
-        height = np.arange(policy.n_actions) if names is None else np.array(names, dtype=np.int64)
+        height[:] = range(policy.n_actions) if names is None else names
     ax.step(values, height[probs.argmax(axis=1)], where="mid", color=BLUE, linewidth=1.5)
     state, action = np.nonzero(probs)
     ax.scatter(values[state], height[action], s=_dot(values.size) * probs[state, action], color=BLUE, zorder=3)

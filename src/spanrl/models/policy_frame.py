@@ -26,7 +26,7 @@ def policy_columns(policy: Policy) -> dict[str, Array]:
 
 
 def state_columns(names: StateNames | None, n_states: int, state: Array) -> dict[str, Array]:
-    """Return the columns that name states: x0, x1, … where names are tuples of whole numbers, otherwise ``state``, whole numbers or text."""
+    """Return the columns that name states: x0, x1, … where names are tuples of whole numbers, otherwise ``state``, numbers or text."""
     coordinates = np.arange(n_states)[:, None] if names is None else names.coordinates
     if coordinates is None:
         assert names is not None
@@ -40,9 +40,14 @@ def action_column(names: Sequence[Any] | None, n_actions: int) -> Array:
     """Return the names of the actions [A]: whole numbers where all are, otherwise text; without names their numbers."""
     if names is None:
         return np.arange(n_actions)
-    if all(isinstance(name, Integral) and not isinstance(name, bool) for name in names):
+    if are_whole(names):
         return np.array(names, dtype=np.int64)
     return _text(names)
+
+
+def are_whole(names: Sequence[Any]) -> bool:
+    """Tell whether all names are whole numbers that fit into 64 bits."""
+    return all(isinstance(name, Integral) and not isinstance(name, bool) and abs(int(name)) < 2**63 for name in names)
 
 
 def column_kinds(columns: dict[str, Array]) -> dict[str, Any]:

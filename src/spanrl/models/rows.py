@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from spanrl.errors import ModelError
 from spanrl.models import checks
@@ -32,12 +34,17 @@ def available_pairs(who: str, available: ArrayLike | None, S: int, A: int) -> tu
     return states, actions
 
 
-def clean_rows(who: str, ptr: Array, succ: Array, prob: Array, where: checks.Where) -> tuple[Array, Array, Array]:
-    """Check the rows and bring them into canonical order: sorted, each successor once, no zeros, sums of one."""
+def clean_rows(
+    who: str, ptr: Array, succ: Array, prob: Array, where: checks.Where, state: Callable[[int], str] = str
+) -> tuple[Array, Array, Array]:
+    """Check the rows and bring them into canonical order: sorted, each successor once, no zeros, sums of one.
+
+    Errors name pair i by ``where(i)`` and a successor by ``state(s)``.
+    """
 
     def entry(j: int) -> str:
         i = checks.pair_of(ptr, j)
-        return f"{where(i)[:-1]}, s'={succ[j]}]"
+        return f"{where(i)[:-1]}, s'={state(int(succ[j]))}]"
 
     checks.reject(who, ~np.isfinite(prob), entry, "must be finite", prob, "Replace NaN and infinite probabilities.")
     checks.reject(who, prob < 0, entry, "must not be negative", prob, "Probabilities lie in [0, 1].")
@@ -73,3 +80,20 @@ def checked_sums(ptr: Array, prob: Array, where: checks.Where) -> Array:
         "Normalise the rows or mark the pair unavailable.",
     )
     return sums
+
+
+def row_totals(ptr: Array, prob: Array) -> NDArray[np.float64]:
+    """Return the sum of each row, none of them empty: exactly one where it is one to rounding."""
+    total = np.add.reduceat(prob, ptr[:-1])
+    return np.where(np.abs(total - 1.0) > checks.ROUNDING, total, 1.0)
+
+
+def mean_rewards(ptr: Array, prob: Array, reward: Array) -> NDArray[np.float64]:
+    """Return Σ prob · reward of each row, kept between the row's smallest and largest reward against rounding.
+
+    Rows are not empty; what has no probability counts for nothing. Wrong numbers are left to the model, which names them.
+    """
+    first = ptr[:-1]
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        mean = np.add.reduceat(np.where(prob == 0.0, 0.0, prob * reward), first) / row_totals(ptr, prob)
+    return np.clip(mean, np.minimum.reduceat(reward, first), np.maximum.reduceat(reward, first))

@@ -67,8 +67,8 @@ def reproduce(
     Args:
         out: directory; a new one, or one of the same scale to go on with.
         scale: "smoke", "quick" or "paper" (the paper's horizons and numbers of runs); smoke takes a minute, quick about three, paper
-            seven to ten on two cores.
-        only: ids of claims; all of them where left out. G1 to G5 are about the experiments.
+            about eleven on two cores.
+        only: ids of claims; all of them where left out. G1 to G7 are about the experiments.
         engine: where the experiments run, "local" or "ray"; claims are checked on this machine.
         workers: processes on this machine; as many as there are processors where left out.
         address: of the Ray cluster.
@@ -172,8 +172,8 @@ def _keep(folder: Folder, claim: str, outcome: dict[str, Any], seconds: float, t
     folder.keep(claim, outcome, seconds)
     folder.write_claims(claim_entries(folder))
     verdict, expected = outcome["verdict"], expected_verdicts()[claim]["verdict"]
-    mark = "as expected" if verdict == expected else f"EXPECTED {expected}"
-    told.say(f"{claim:<3} {verdict:<8} {mark}  ({seconds:.1f} s)")
+    mark = "" if verdict == expected else f"EXPECTED {expected}  "
+    told.say(f"{claim:<3} {verdict:<8} {mark}({seconds:.1f} s)")
 
 
 def _experiments(

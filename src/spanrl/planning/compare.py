@@ -80,8 +80,8 @@ def compare(mdp: MDP, first: Policy, second: Policy) -> Comparison:
         first, second: policies for it.
 
     Returns:
-        A :class:`Comparison`; gains are as accurate as those of :func:`spanrl.evaluate`. Probabilities that differ by 1e-12 or less count as
-        equal.
+        A :class:`Comparison`; gains are as accurate as those of :func:`spanrl.evaluate`, and probabilities that differ by 1e-12 or less
+        count as equal.
 
     Raises:
         OptionError: one of them is no policy, or that of another model.
@@ -100,4 +100,4 @@ def compare(mdp: MDP, first: Policy, second: Policy) -> Comparison:
     named = [Policy.trusted(policy.probs, mdp.state_names, mdp.action_names) for policy in (first, second)]
     differ = np.abs(first.probs - second.probs).max(axis=1) > ROUNDING
     difference = values[1].gain - values[0].gain
-    return Comparison(*named, *values, difference, np.flatnonzero(differ))
+    return Comparison(named[0], named[1], values[0], values[1], difference, np.flatnonzero(differ))

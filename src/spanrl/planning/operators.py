@@ -302,7 +302,7 @@ def policy_chain(mdp: MDP, policy: Policy, who: str = "evaluate", what: str = "t
     checks.reject(
         who,
         missing,
-        lambda s: f"{what} in state {mdp.state_label(s)}",
+        lambda s: f"{what} in state {mdp.name_of_state(s)}",
         "plays an action that is not available there",
         None,
         "Give probability to available actions only.",

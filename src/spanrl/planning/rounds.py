@@ -104,7 +104,7 @@ class Rounds:
         self._is_simple = m.kind == PLAIN and iteration.c == inf and m.succ.size < threads.PAYS
         self._is_monotone = iteration.c == inf and (m.kind == PLAIN or p.sign > 0)
         self._blank = m.kind == PLAIN and not iteration.v.any()
-        self._values = np.empty(p.n_pairs)
+        self._values, self._w = np.empty(p.n_pairs), np.empty(p.n_states)
         self._step, self._is_same, self._width_then = 1.0, False, inf
         self._widths: list[float] = []  # of the full brackets since the last linear system
         self._changes = 0
@@ -166,7 +166,7 @@ class Rounds:
         chain, budget = self._room(), max(1, min(it.budget, (it.max_sweeps - it.sweeps) // 2))
         with it.phase("sweeps"):
             rounds, n, it.lo, it.hi, self._changes, self._step, *look = fast_rounds(
-                p.arrays, p.reward, self._blank, self._values, it.v, it.u, self._pair, self._pair_frozen, chain,
+                p.arrays, p.reward, self._blank, self._values, it.v, it.u, self._w, self._pair, self._pair_frozen, chain,
                 self._step, it.tol, p.rounding, min(self._warm, budget - 1), _LOOK, budget,  # at least one policy is frozen
             )  # fmt: skip
         it.sweeps += rounds + n
@@ -281,7 +281,7 @@ class Rounds:
         target = target_of(it.width, it.tol, self._changes / it.v.size)
         move(it.v, it.u, self._step, self._step * (it.lo + it.hi) / 2)
         with it.phase("sweeps"):
-            n, *widths = chain_sweeps(self._chain, it.c, self._s_min, it.v, it.u, self._step, target, _LOOK)
+            n, *widths = chain_sweeps(self._chain, it.c, self._s_min, it.v, it.u, self._w, self._step, target, _LOOK)
         it.sweeps += n
         return _Look(target, n, *widths)
 
@@ -318,7 +318,7 @@ class Rounds:
         a = (_DAMPED if most >= _INNER else 1.0) * self._step
         with it.phase("sweeps"):
             while left > 0:
-                n, _, width = chain_sweeps(self._chain, it.c, self._s_min, it.v, it.u, a, target, min(left, chunk))
+                n, _, width = chain_sweeps(self._chain, it.c, self._s_min, it.v, it.u, self._w, a, target, min(left, chunk))
                 it.sweeps += n
                 left = 0 if width <= target else left - n
                 it.tell()

@@ -34,6 +34,7 @@ from spanrl.models import checks
 from spanrl.models.bounded import BoundedMDP
 from spanrl.models.checks import immutable
 from spanrl.models.costs import flip, flip_ends
+from spanrl.models.labels import name_in_error
 from spanrl.models.mdp import MDP
 from spanrl.models.solution import Solution, span
 from spanrl.planning.components import classify
@@ -361,14 +362,15 @@ def _failure(solution: Solution, iteration: Iteration, gains: Vector | None) -> 
         gap = int(np.argmax(gains)), int(np.argmin(gains)), float(gains.max()), float(gains.min())
     if gap is not None:
         better, worse, *ends = gap
+        first, last = (name_in_error(solution.state_names, s) for s in (better, worse))
         scale = max(map(abs, ends)) or 1.0
         g_high, g_low = (
             flip(solution.costs, round(end / scale, 9) * scale) for end in ends
         )  # what rounding may be is not worth a digit
         what, least, most = ("cost", "at most", "at least") if solution.costs else ("gain", "at least", "at most")
         return MultichainError(
-            f"solve: the optimal {what} is not constant: {least} {g_high:.9g} from state {better}, {most} {g_low:.9g} from state "
-            f"{worse}. Use analyse() for the gain of each state, or a finite span_bound.",
+            f"solve: the optimal {what} is not constant: {least} {g_high:.9g} from state {first}, {most} {g_low:.9g} from state "
+            f"{last}. Use analyse() for the gain of each state, or a finite span_bound.",
             solution,
         )
     why = "max_sweeps is reached. Raise max_sweeps or tol"

@@ -6,7 +6,7 @@ mean as the regret and far less noise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import inf, log, nan, sqrt
 from typing import NamedTuple
@@ -141,7 +141,7 @@ def above(ledger: Ledger, ucrl: Curves, groups: Sequence[Curves]) -> None:
 
 
 class Sides(NamedTuple):
-    """The bounds with which SCAL is shown to do better than UCRL, to do the same or worse, and those that the runs leave open."""
+    """The comparisons in which the first is shown to have less regret, to have as much or more, and those that the runs leave open."""
 
     better: list[str]
     no_better: list[str]
@@ -149,21 +149,41 @@ class Sides(NamedTuple):
 
 
 def sides(ledger: Ledger, ucrl: Curves, groups: Sequence[Curves]) -> Sides:
-    """Tell by simultaneous intervals of the paired differences which groups have less regret than UCRL on the same seeds.
+    """Tell by simultaneous intervals of the paired differences which groups have less regret than UCRL on the same seeds."""
+    for group in groups:
+        equal = int((group.reward == ucrl.reward).all(axis=1).sum())
+        ledger.note(f"{group.name}: runs with UCRL's rewards at every measurement", equal)
+    return _sides(ledger, {_bound(group): (group, ucrl) for group in groups})
 
-    A group is no better where its whole interval lies above 0, or within SAME of UCRL's mean regret without lying below 0.
+
+def neighbours(ledger: Ledger, groups: Sequence[Curves]) -> Sides:
+    """Tell by simultaneous intervals which groups have less regret than the next one."""
+    return _sides(ledger, {f"{_bound(a)} against {_bound(b)}": (a, b) for a, b in pairwise(groups)})
+
+
+def _sides(ledger: Ledger, pairs: Mapping[str, tuple[Curves, Curves]]) -> Sides:
+    """Compare the first of each pair with the second.
+
+    It is no better where the whole interval lies above 0, or within SAME of the second's mean regret without lying below 0.
     """
     found = Sides([], [], [])
-    near, level = SAME * float(final(ucrl).mean()), 1 - SIGNIFICANT / len(groups)  # Bonferroni
-    for group in groups:
-        mean, low, high = (float(one[0]) for one in difference(group, ucrl, level=level)[:3])
-        equal = int((group.reward == ucrl.reward).all(axis=1).sum())
-        ledger.note(f"{group.name}: difference to UCRL with its simultaneous 99 % interval", [mean, low, high])
-        ledger.note(f"{group.name}: runs with UCRL's rewards at every measurement", equal)
+    for name, (first, second) in pairs.items():
+        low, high, near = simultaneous(ledger, first, second, len(pairs))
         same_or_worse = low > 0 or -near <= low <= high <= near
         side = found.better if high < 0 else found.no_better if same_or_worse else found.unclear
-        side.append(f"c = {group.span_bound:g}")
+        side.append(name)
     return found
+
+
+def simultaneous(ledger: Ledger, first: Curves, second: Curves, n: int) -> tuple[float, float, float]:
+    """Return the ends of one of ``n`` simultaneous intervals of a difference (Bonferroni), and what is near: SAME of the second's mean."""
+    mean, low, high = (float(one[0]) for one in difference(first, second, level=1 - SIGNIFICANT / n)[:3])
+    ledger.note(f"{first.name}: difference to {second.name} with its simultaneous 99 % interval", [mean, low, high])
+    return low, high, SAME * float(final(second).mean())
+
+
+def _bound(group: Curves) -> str:
+    return f"c = {group.span_bound:g}"
 
 
 def _agrees_with_scipy(ledger: Ledger, group: Curves, ucrl: Curves, p_value: float) -> None:

@@ -1,4 +1,4 @@
-"""The four experiments of the paper: regret against the diameter (G1), the three-state domain (G2, G5, G3), Knight Quest (G4).
+"""The four experiments of the paper: regret against the diameter (G1), the three-state domain (G2, G5, G6, G7, G3), Knight Quest (G4).
 
 Each judge looks at an experiment that was measured before, wherever that was, and says what the paper says of its figure, with the noise
 of the runs (:mod:`spanrl.paper.claims.comparing`).
@@ -6,7 +6,7 @@ of the runs (:mod:`spanrl.paper.claims.comparing`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -23,8 +23,10 @@ from spanrl.paper.claims.comparing import (
     fit_line,
     late_slope,
     measured_honestly,
+    neighbours,
     ordered,
     sides,
+    simultaneous,
     unordered_times,
 )
 from spanrl.paper.curves import Curves, Experiment, measure
@@ -88,24 +90,54 @@ def judge_G2(system: System, found: Experiment) -> CheckResult:
 
 
 def judge_G5(system: System, found: Experiment) -> CheckResult:
-    """Look with which bounds SCAL does better than UCRL.
-
-    ``fails`` is drawn only where it is shown to be no better with some bound. Where what was measured is not what it is called, or the
-    runs leave it open, the verdict is ``vacuous``.
-    """
+    """Look with which bounds SCAL does better than UCRL."""
     ledger, ucrl, scal = _open(system, found)
+    better, no_better, unclear = sides(ledger, ucrl, scal)
+    ledger.note("better than UCRL with", _listed(better))
+    return _decided(ledger, [f"SCAL is no better than UCRL with {_listed(no_better)}"] if no_better else [], unclear)
+
+
+def judge_G6(system: System, found: Experiment) -> CheckResult:
+    """Look which bounds do better than the next larger one."""
+    ledger, _, scal = _open(system, found)
+    better, no_better, unclear = neighbours(ledger, scal)
+    ledger.note("the smaller c is better with", _listed(better))
+    return _decided(ledger, [f"the smaller c is no better with {_listed(no_better)}"] if no_better else [], unclear)
+
+
+def judge_G7(system: System, found: Experiment) -> CheckResult:
+    """Look which bounds, on one domain, have another regret than the smallest one."""
+    ledger, _, (first, *others) = _open(system, found)
+    differ, unclear = [], []
+    for group in others:
+        low, high, near = simultaneous(ledger, group, first, len(others))
+        ledger.note(f"{group.name}: mean pseudo-regret relative to {first.name}", _relative(group, first))
+        if low > near or high < -near:
+            differ.append(f"c = {group.span_bound:g}")
+        elif not -near <= low <= high <= near:
+            unclear.append(f"c = {group.span_bound:g}")
+    told = f"with {_listed(differ)} the regret is another than with c = {first.span_bound:g}"
+    return _decided(ledger, [told] if differ else [], unclear)
+
+
+def _decided(ledger: Ledger, refuted: Sequence[str], unclear: Sequence[str]) -> CheckResult:
+    """Return the verdict on a sentence that says more than the figure shows.
+
+    ``fails`` is drawn only where the runs refute it. Where what was measured is not what it is called, or the runs leave it open, the
+    verdict is ``vacuous``.
+    """
     if ledger.broken:
         return CheckResult("vacuous", ledger.numbers | {"no conclusion": "; ".join(sorted(ledger.broken))})
-    better, no_better, unclear = sides(ledger, ucrl, scal)
-    ledger.note("better than UCRL with", ", ".join(better) or "no c")
-    ledger.note("too few runs to tell with", ", ".join(unclear) or "no c")
-    if no_better:
-        return CheckResult(
-            "fails", ledger.numbers | {"broken": f"SCAL is no better than UCRL with {', '.join(no_better)}"}
-        )
+    ledger.note("too few runs to tell with", _listed(unclear))
+    if refuted:
+        return CheckResult("fails", ledger.numbers | {"broken": "; ".join(refuted)})
     if unclear:
-        return CheckResult("vacuous", ledger.numbers | {"no conclusion": f"too few runs for {', '.join(unclear)}"})
+        return CheckResult("vacuous", ledger.numbers | {"no conclusion": f"too few runs for {_listed(unclear)}"})
     return ledger.outcome()
+
+
+def _listed(bounds: Sequence[str]) -> str:
+    return ", ".join(bounds) or "no c"
 
 
 def judge_G3(system: System, found: Experiment) -> CheckResult:
@@ -170,10 +202,10 @@ CLAIMS = (
     ),
     _claim(
         "G2",
-        "Three states, D = 200: the smaller c, the smaller the regret of SCAL; with small c far below UCRL's",
+        "Three states, D = 200: the regret of SCAL does not decrease in c; with small c it is far below UCRL's",
         "Sec. 7, communicating MDPs; App. G.1",
         "With c ≥ sp(h*), the mean regret of SCAL does not decrease in c; with small c it is far below that of UCRL, and with none "
-        "above it (that it is always below is claim G5). The span of the optimistic bias never exceeds c.",
+        "above it. (The paper says more: see G5, G6 and G7.) The span of the optimistic bias never exceeds c.",
         f"paired t-tests on common seeds, Holm: below UCRL for c ≤ {SMALL:g} at level {SIGNIFICANT:g}, "
         f"no decrease in c, and none above UCRL, at level {LEVEL:g}.",
         "three-state",
@@ -188,6 +220,26 @@ CLAIMS = (
         f"better; within {100 * SAME:g} % of UCRL's mean, or above 0, is not.",
         "three-state",
         judge_G5,
+    ),
+    _claim(
+        "G6",
+        "Three states, D = 200: the smaller c, the better the regret",
+        "Sec. 7, communicating MDPs",
+        "Of any two neighbouring bounds of the figure, 2 to 25, the smaller one has the smaller regret at the horizon.",
+        f"simultaneous {100 * (1 - SIGNIFICANT):g} % intervals of the differences, paired on common seeds (Bonferroni): below 0 is "
+        f"better; within {100 * SAME:g} % of the larger bound's mean, or above 0, is not.",
+        "three-state",
+        judge_G6,
+    ),
+    _claim(
+        "G7",
+        "Three states, D = 200: the regret of SCAL depends on the span alone",
+        "Sec. 7, first paragraph",
+        "On one domain, and so with one span sp(h*), the regret of SCAL at the horizon is the same with every c of the figure.",
+        f"simultaneous {100 * (1 - SIGNIFICANT):g} % intervals of the differences to c = 2, paired on common seeds (Bonferroni): within "
+        f"{100 * SAME:g} % of its mean is the same, outside is not.",
+        "three-state",
+        judge_G7,
     ),
     _claim(
         "G3",

@@ -13,7 +13,7 @@ from spanrl.paper.claims import SCALES
 from spanrl.paper.claims.experiments import LINEAR, SUBLINEAR
 from spanrl.paper.curves import Experiment, merged
 from spanrl.paper.experiments import experiments_at
-from spanrl.paper.page.contents import BEYOND
+from spanrl.paper.page.contents import PLANNING
 from spanrl.paper.page.experiments import AGENT_HEADERS, agent_row, reference
 from spanrl.paper.page.findings import Cost, Final, costs, finals
 from spanrl.paper.page.notation import large, number, power
@@ -75,8 +75,8 @@ def beyond(found: Reproduction, drawn: Figures) -> Beyond:
         sweeps=[guarded(PLACES[name], partial(_sweep, name, found, drawn)) for name in SWEPT],
         planning=figures(drawn, "planning"),
         costs=[
-            guarded(BEYOND["planning"], partial(_cost_table, found.experiments)),
-            guarded(BEYOND["planning"], partial(_backup_table, backups)),
+            guarded(PLANNING, partial(_cost_table, found.experiments)),
+            guarded(PLANNING, partial(_backup_table, backups)),
         ],
     )
 

@@ -60,7 +60,8 @@ def bound(found: Experiment) -> Picture | None:
     ax.set_xlim(t[0], t[-1])
     positive_floor(ax, [line.get_ydata() for line in lines])
     finished(ax, "step t", "regret")
-    legend(figure, [*chain.from_iterable(zip(lines, theorems, strict=True)), trivial], 2)
+    keys = [*chain.from_iterable(zip(lines, theorems, strict=True)), trivial]
+    legend(figure, keys, 2)
     at = " and ".join(f"t = {large(T)} (c = {c:g})" for c, T in crossings.items())
     least = groups[0]
     ratio = _bound_at(mdp, least, found.horizon) / least.regret[:, -1].mean()
@@ -70,7 +71,7 @@ def bound(found: Experiment) -> Picture | None:
         f"g* t: from {at} on, the marked points. At T = {large(found.horizon)} it is {ratio:,.0f} times the mean regret for "
         f"c = {least.span_bound:g}."
     )
-    return Picture("bound", "Regret against the bound of the theorem", caption, figure)
+    return Picture("bound", "Regret against the bound of the theorem", caption, figure, keys)
 
 
 def _theorem(ax: Any, mdp: MDP, group: Curves, t: np.ndarray) -> Any:

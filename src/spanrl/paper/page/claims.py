@@ -32,17 +32,15 @@ class ShownClaim:
 
     @property
     def verdict(self) -> str:
-        """The verdict, and the expected one where that needs saying.
+        """The verdict, and the expected one where that is another.
 
         >>> ShownClaim("X", {"verdict": "fails", "expected": "fails"}).verdict
-        'fails, as expected'
+        'fails'
         >>> ShownClaim("X", {"verdict": "fails", "expected": "holds"}).verdict
         'fails, expected: holds'
         """
-        verdict, expected = str(self.entry["verdict"]), str(self.entry["expected"])
-        if verdict == expected != "not-run":
-            return f"{verdict}, as expected"
-        return f"{'not run' if verdict == 'not-run' else verdict}, expected: {expected}"
+        told = str(self.entry["verdict"]).replace("-", " ")
+        return f"{told}, expected: {self.entry['expected']}" if self.is_surprise else told
 
     @property
     def look(self) -> str:
@@ -60,6 +58,11 @@ class ShownClaim:
         vacuous = "No conclusion:" if "no conclusion" in numbers else "What never occurred:"
         words = {"fails": "What failed:", "vacuous": vacuous, "not-run": "Why not:"}
         return words.get(verdict, "Why:"), "; ".join(told)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether it was checked, and its checker gave numbers."""
+        return self.entry["verdict"] != "not-run" and bool(self.entry["numbers"])
 
     @property
     def numbers(self) -> Table:

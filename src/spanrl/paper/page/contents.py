@@ -22,21 +22,26 @@ EXPERIMENTS = {claim.id: str(claim.experiment) for claim in experiments.CLAIMS}
 """The claims about experiments, and the experiment each is about."""
 
 
-def shown_with(name: str) -> str:
-    """Return the claim beside which the figures and tables of an experiment stand: the first about it.
+def about(experiment: str) -> list[str]:
+    """Return the claims about an experiment: the one that its figure was made for first, then what else the paper says of it.
 
-    >>> shown_with("G2"), shown_with("G5")
-    ('G2', 'G2')
+    >>> about("three-state"), about("knight-quest")
+    (['G2', 'G5', 'G6', 'G7'], ['G4'])
     """
-    return next(first for first, about in EXPERIMENTS.items() if about == EXPERIMENTS[name])
+    return [name for name, one in EXPERIMENTS.items() if one == experiment]
 
 
-BEYOND = {
-    "slips": "Slips of the text",
-    "bound": "Regret against the bound",
+TITLES = {
+    "experiments": "The experiments",
     "sweep": "When c is wrong",
-    "planning": "The cost of planning",
+    "claims": "The theory",
+    "domains": "The models",
+    "slips": "Slips of the text",
+    "making": "How it was made",
 }
+"""Anchor → title of the sections, in their order."""
+
+BOUND, PLANNING = "Regret against the bound", "The cost of planning"
 
 
 def grouped(claims: Mapping[str, Any]) -> dict[str, tuple[str, list[str]]]:

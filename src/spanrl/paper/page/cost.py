@@ -44,14 +44,13 @@ def planning(found: Mapping[str, Experiment]) -> Picture:
         ax.grid(visible=False, axis="y")
         ax.set_yticks([at for at, _, _ in rows], [text for _, _, text in rows])
         ax.tick_params(axis="y", length=0)
-    for text, (_, agent, _) in zip(axes[0].get_yticklabels(), rows, strict=True):
-        text.set_fontweight("bold" if agent is None else "normal")
-    axes[1].tick_params(axis="y", labelleft=False)
+        for text, (_, agent, _) in zip(ax.get_yticklabels(), rows, strict=True):
+            text.set_fontweight("bold" if agent is None else "normal")
     figure.set_size_inches(WIDTH, _MARGIN + _ROW * y)
     runs = runs_per_agent(len(group.seeds) for one in found.values() for group in one.groups)
     caption = (
         f"The cost of a plan, by extended value iteration (UCRL) and by ScOpt (SCAL), each on the data of its own runs and from a warm "
-        f"start: sweeps (left) and microseconds (right) per episode, median and range of {runs}. {_compared(found)}"
+        f"start: sweeps, then microseconds, per episode, median and range of {runs}. {_compared(found)}"
     )
     return Picture("planning", "The cost of planning an episode", caption, figure)
 
@@ -95,15 +94,15 @@ def time(experiments: Mapping[str, Experiment]) -> Picture:
         for all_, share in zip(total, parts["planning"] / total, strict=True)
     ]
     ax.bar_label(bars[1], shares, padding=5, color=DARK_GREY)
-    ax.set_xlim(0, 1.45 * total.max())  # room for the words behind the longest bar
+    ax.set_xlim(0, 2.2 * total.max())  # room for the words behind the longest bar
     ax.invert_yaxis()
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0)
-    figure.set_size_inches(0.86 * WIDTH, 1.25 + 0.33 * len(names))
+    figure.set_size_inches(0.64 * WIDTH, 1.25 + 0.33 * len(names))
     legend(figure, bars, 2)
     planned, largest = (f"{part / total.sum():.0%}" for part in (parts["planning"].sum(), total.max()))
     caption = (
         f"Seconds of planning and of simulation, all runs of an experiment together (each on one core): {number(float(total.sum()))} s, "
         f"of which planning takes {planned}; the experiment {names[int(np.argmax(total))]} takes {largest}."
     )
-    return Picture("time", "Where the time goes", caption.replace("%", "\u00a0%"), figure)
+    return Picture("time", "Where the time goes", caption.replace("%", "\u00a0%"), figure, bars)

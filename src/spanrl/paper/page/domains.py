@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from spanrl.envs.registry import make
 from spanrl.models.solution import Analysis
+from spanrl.paper.page.contents import TITLES
 from spanrl.paper.page.graphs import mdp_graph
 from spanrl.paper.page.knight import knight_figure
 from spanrl.paper.page.notation import number, plain
@@ -38,7 +39,7 @@ DOMAINS = (
         "three-state[delta=0.005]",
         "Three states, δ = 0.005",
         "s1 is reached only with probability δ, so that the diameter is 1/δ, while the span of the optimal bias stays near 1.",
-        ("G1", "G2", "R4"),
+        ("G1", "G2", "G5", "G6", "G7", "R4"),
     ),
     Domain(
         "three-state[delta=0]",
@@ -46,6 +47,9 @@ DOMAINS = (
         "s1 is out of reach and the diameter infinite. Who does not know that, and has no bound on the span, goes on looking for s1.",
         ("G3",),
     ),
+)
+
+COUNTEREXAMPLES = (
     Domain(
         "counterexample-nonfeasible",
         "T_c belongs to no decision rule",
@@ -96,8 +100,11 @@ class ShownDomain(NamedTuple):
 
 def domains_section() -> Markup:
     """Return the graphs with a sentence and the constants of each, then Knight Quest."""
-    graphs = [guarded(domain.title, partial(_shown, domain)) for domain in DOMAINS]
-    return part("domains", graphs=graphs, knight=guarded("Knight Quest", _knight))
+    graphs, counterexamples = (
+        [guarded(domain.title, partial(_shown, domain)) for domain in them] for them in (DOMAINS, COUNTEREXAMPLES)
+    )
+    knight = guarded("Knight Quest", _knight)
+    return part("domains", title=TITLES["domains"], graphs=graphs, counterexamples=counterexamples, knight=knight)
 
 
 def _shown(domain: Domain) -> ShownDomain:

@@ -12,7 +12,7 @@ from spanrl.paper.claims import comparing
 from spanrl.paper.claims.comparing import diameter_of
 from spanrl.paper.curves import Curves, Experiment
 from spanrl.paper.page.claims import ShownClaim
-from spanrl.paper.page.contents import EXPERIMENTS, shown_with
+from spanrl.paper.page.contents import EXPERIMENTS, about
 from spanrl.paper.page.findings import ABOVE, BELOW, Final, OverTime, finals, over_time
 from spanrl.paper.page.notation import estimate, number, power
 from spanrl.paper.page.parts import Drawn, Figures, Missing, figures, guarded
@@ -24,12 +24,8 @@ from spanrl.report.text import LEVEL, UNKNOWN, runs_per_agent
 if TYPE_CHECKING:
     from spanrl.paper.reproduce import Reproduction
 
-FIGURES = {
-    "G1": ("diameter",),
-    "G2": ("three-state", "three-state-scal"),
-    "G3": ("infinite-diameter", "infinite-diameter-scal"),
-    "G4": ("knight-quest",),
-}
+ALONE = "-scal"
+"""Ends the name of the figure that shows SCAL without UCRL."""
 
 MANY = 10
 """Regrets that are so many times that of UCRL are not told in per cent."""
@@ -80,26 +76,23 @@ class ExperimentTables:
 
 @dataclass(frozen=True)
 class ShownExperiment:
-    """A claim about an experiment, and what stands with it; ``tables_with`` is the claim that has the tables."""
+    """An experiment: the claim that its figure was made for, the figure, the same without UCRL, tables, and what else the paper says."""
 
     claim: ShownClaim
     figures: Sequence[Drawn | Missing]
+    alone: Sequence[Drawn | Missing]
     tables: ExperimentTables | Missing
-    tables_with: str
+    more: Sequence[ShownClaim]
 
 
 def shown_experiments(found: Reproduction, drawn: Figures) -> list[ShownExperiment]:
     """Return the experiments of the paper, each whether it was run or not."""
-    return [
-        ShownExperiment(
-            claim=ShownClaim(name, found.claims[name]),
-            figures=figures(drawn, *FIGURES.get(name, ())),
-            tables=_tables(name, found.experiments.get(experiment)),
-            tables_with=shown_with(name),
-        )
-        for name, experiment in EXPERIMENTS.items()
-        if name in found.claims
-    ]
+    out = []
+    for name in dict.fromkeys(EXPERIMENTS.values()):
+        first, *more = (ShownClaim(claim, found.claims[claim]) for claim in about(name))
+        tables = _tables(first.id, found.experiments.get(name))
+        out.append(ShownExperiment(first, figures(drawn, name), figures(drawn, name + ALONE), tables, more))
+    return out
 
 
 def _tables(name: str, found: Experiment | None) -> ExperimentTables | Missing:

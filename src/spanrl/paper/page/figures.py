@@ -86,13 +86,13 @@ def three_states(found: Experiment, *, scal_alone: bool = False) -> Picture:
     ucrl, *scal = found.agents()
     shown = scal if scal_alone else [ucrl, *scal]
     is_infinite = diameter_of(ucrl.env) == inf
-    figure, (left, _) = _over_time(found, shown, ("span", "regret"))
+    figure, span = _over_time(found, shown)
     if is_infinite and not scal_alone:
-        left.set_yscale("log")
-        positive_floor(left, [line.get_ydata() for line in left.lines])
-        left.set_ylim(top=2 * ucrl.span.max())
+        span.set_yscale("log")
+        positive_floor(span, [line.get_ydata() for line in span.lines])
+        span.set_ylim(top=2 * ucrl.span.max())
     place = PLACES[found.name]
-    what = f"Span of the optimistic bias (left) and regret (right) {_setting(found, shown)}. "
+    what = f"{_setting(found, shown)}. "
     if scal_alone:
         what += f"The same without UCRL: at T the regret lies between {_least_and_most(scal)}."
     elif is_infinite:
@@ -108,41 +108,43 @@ def three_states(found: Experiment, *, scal_alone: bool = False) -> Picture:
     name, title = (
         (f"{found.name}-scal", f"{place}: SCAL alone") if scal_alone else (found.name, f"{place}: SCAL and UCRL")
     )
-    return Picture(name, title, what, figure)
+    return Picture(name, title, what, figure, span.lines)
 
 
 def knight_quest(found: Experiment) -> Picture:
     """Draw regret and span over time on Knight Quest."""
     shown = found.agents()
-    figure, _ = _over_time(found, shown, ("regret", "span"))
+    figure, span = _over_time(found, shown)
     ucrl, *scal = shown
     shares = ", ".join(
         f"{group.regret[:, -1].mean() / ucrl.regret[:, -1].mean():.0%} for c = {group.span_bound:g}" for group in scal
     ).replace("%", "\u00a0%")
     caption = (
-        f"Regret (left) and span of the optimistic bias (right) {_setting(found, shown)}. The regret of UCRL at T is "
-        f"{_final(ucrl)}; that of SCAL relative to it: {shares}."
+        f"{_setting(found, shown)}. The regret of UCRL at T is {_final(ucrl)}; that of SCAL relative to it: {shares}."
     )
-    return Picture("knight-quest", "Knight Quest: SCAL and UCRL", caption, figure)
+    return Picture("knight-quest", "Knight Quest: SCAL and UCRL", caption, figure, span.lines)
 
 
-def _over_time(found: Experiment, shown: Sequence[Curves], values: tuple[str, str]) -> tuple[Any, list[Any]]:
-    """Draw two values of several agents against t."""
-    figure, axes = panels(2, legend_rows=-(-len(shown) // _LEGEND_COLUMNS))
-    handles: list[Any] = []
-    for ax, value in zip(axes, values, strict=True):
-        handles = [draw(ax, group, value, evenly(group.t)) for group in shown]
+def _over_time(found: Experiment, shown: Sequence[Curves]) -> tuple[Any, Any]:
+    """Draw regret, then span, of several agents against t; return the figure and the panel of the span."""
+    figure, (regret, span) = panels(2, legend_rows=-(-len(shown) // _LEGEND_COLUMNS))
+    for ax, value in ((regret, "regret"), (span, "span")):
+        for group in shown:
+            draw(ax, group, value, evenly(group.t))
         ax.set_xlim(0, 1.02 * found.horizon)
         if value == "span":
             ax.set_ylim(bottom=0)
         finished(ax, "step t", _LABELS[value])
-    legend(figure, handles, _LEGEND_COLUMNS)
-    return figure, axes
+    legend(figure, span.lines, _LEGEND_COLUMNS)
+    return figure, span
 
 
 def _setting(found: Experiment, shown: Sequence[Curves]) -> str:
     runs = runs_per_agent(len(group.seeds) for group in shown)
-    return f"over T = {large(found.horizon)} steps: means of {runs} with {LEVEL} intervals, the noise of the rewards included"
+    return (
+        f"Regret, then span of the optimistic bias, over T = {large(found.horizon)} steps: means of {runs} with {LEVEL} intervals, the "
+        f"noise of the rewards included"
+    )
 
 
 def _final(group: Curves) -> str:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from spanrl import __version__
 from spanrl.paper.page.beyond import NO_SLIPS, SLIPS_INTRO, beyond
 from spanrl.paper.page.claims import MARKS, ShownClaim
-from spanrl.paper.page.contents import BEYOND, grouped
+from spanrl.paper.page.contents import BOUND, EXPERIMENTS, PLANNING, TITLES, grouped
 from spanrl.paper.page.domains import domains_section
 from spanrl.paper.page.experiments import NOTE, shown_experiments
 from spanrl.paper.page.making import Spent, busy_table, command, dominates, part_table, provenance
 from spanrl.paper.page.parts import ALL, Figures, Missing, figures, part
-from spanrl.paper.page.summary import AUTHORS, PAPER, facts, unexpected
+from spanrl.paper.page.summary import AUTHORS, PAPER, facts, unexpected, unheld
 from spanrl.report.table import Table
 from spanrl.report.text import LEVEL, UNKNOWN
 
@@ -37,15 +37,19 @@ def page(found: Reproduction, drawn: Figures, time: Spent) -> str:
         begun=str(found.run.get("begun", UNKNOWN)),
         numbers=facts(found, time),
         surprises=unexpected(found),
+        unheld=unheld(found),
         signs=MARKS,
         claims={name: ShownClaim(name, entry) for name, entry in found.claims.items()},
         groups=grouped(found.claims),
+        experiment_claims=[name for name in EXPERIMENTS if name in found.claims],
         domains=domains_section(),
         experiments=shown_experiments(found, drawn),
         level=LEVEL,
         note=NOTE,
         beyond=beyond(found, drawn),
-        beyond_titles=BEYOND,
+        titles=TITLES,
+        bound_title=BOUND,
+        planning_title=PLANNING,
         slips_intro=SLIPS_INTRO,
         no_slips=Missing(NO_SLIPS, ALL),
         command=command(found.scale),

@@ -20,7 +20,8 @@ from spanrl.paper.curves import Curves
 
 INK, SHADE = "#222222", "#eeeeee"
 WIDTH, HEIGHT, ROW = 8.4, 3.5, 0.23
-"""Inches: the width of two panels, their height, and what a row of the legend adds to it."""
+"""Inches: the width of two panels, their height, and what a row of the legend adds to it. One panel is little more than half as wide:
+letters must not shrink on a phone."""
 
 _RAMP = {
     0.1: "#f7d354", 1: "#f2b134", 2: "#ee9a2b", 5: "#e0672f", 10: "#c43f5c", 15: "#9c3587", 20: "#6f3097", 25: "#43318f", 100: "#232c63",
@@ -31,12 +32,13 @@ _MARKS = 7
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its file name (without an ending), title and caption."""
+    """A figure with its file name (without an ending), title, caption, and the lines or bars that its legend names."""
 
     name: str
     title: str
     caption: str
     figure: Any
+    keys: Sequence[Any] = ()
 
 
 def colour(span_bound: float) -> str:
@@ -56,7 +58,7 @@ def colour(span_bound: float) -> str:
 def panels(columns: int, legend_rows: int = 0) -> tuple[Any, list[Any]]:
     """Return a figure and its panels side by side, with room below for a legend."""
     figure = new_figure(columns)
-    figure.set_size_inches(WIDTH if columns > 1 else 0.72 * WIDTH, HEIGHT + ROW * legend_rows)
+    figure.set_size_inches(WIDTH if columns > 1 else 0.58 * WIDTH, HEIGHT + ROW * legend_rows)
     return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 

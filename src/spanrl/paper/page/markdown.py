@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from spanrl.paper.page.beyond import NO_SLIPS, SLIPS_INTRO, Beyond, Sweep, beyond
+from spanrl.paper.page.beyond import NO_SLIPS, SLIPS_INTRO, Sweep, beyond
 from spanrl.paper.page.claims import ShownClaim
-from spanrl.paper.page.contents import BEYOND, EXPERIMENTS, ordered
+from spanrl.paper.page.contents import BOUND, EXPERIMENTS, PLANNING, TITLES, ordered
 from spanrl.paper.page.experiments import NOTE, TIME_CAPTION, ShownExperiment, shown_experiments
 from spanrl.paper.page.making import BUSY_CAPTION, Spent, busy_table, command, dominates, part_table, provenance
 from spanrl.paper.page.notation import formula, plain, power, shown
@@ -23,18 +23,26 @@ if TYPE_CHECKING:
 
 def markdown(found: Reproduction, drawn: Figures, time: Spent) -> str:
     """Return the text of reproduction.md, GitHub's flavour."""
+    more = beyond(found, drawn)
     return (
         _joined(
             f"# The paper, executed\n\n*{PAPER}* by {AUTHORS}, ICML 2018: every claim checked, every figure reproduced, by "
             f"`{command(found.scale)}`.",
             markdown_table(Table(("Fact", "Value"), list(facts(found, time).items()))),
             _surprises(found),
-            "## Claims",
-            _claims(found),
-            "## The experiments",
+            f"## {TITLES['experiments']}",
             *(_experiment(one, found) for one in shown_experiments(found, drawn)),
-            _beyond(beyond(found, drawn)),
-            "## How it was made",
+            f"## {TITLES['sweep']}",
+            *map(_shown, more.sweeps),
+            f"## {TITLES['claims']}",
+            _claims(found),
+            f"### {BOUND}",
+            *map(_shown, more.bound),
+            f"### {PLANNING}",
+            *map(_shown, (*more.planning, *more.costs)),
+            f"## {TITLES['slips']}",
+            _slips([slip for slip, _ in more.slips]),
+            f"## {TITLES['making']}",
             _text(dominates(time)),
             *map(_shown, figures(drawn, "time")),
             "Seconds on the clock by part of the work:",
@@ -75,31 +83,25 @@ def _explained(claim: ShownClaim) -> Iterator[str]:
 
 
 def _experiment(one: ShownExperiment, found: Reproduction) -> str:
-    name, entry, tables = one.claim.id, one.claim.entry, one.tables
-    head = f"### {name}. {_text(entry['title'])}\n\n{_text(entry['statement'])}\n\n**{entry['verdict']}**, expected: {entry['expected']}."
-    if one.tables_with != name:
-        return _joined(head, f"Its figures and tables stand with {one.tables_with}.")
+    name, tables = one.claim.id, one.tables
+    head, more = _judged(one.claim, "### "), [_judged(claim, "#### ") for claim in one.more]
     if isinstance(tables, Missing):
         fill = f"`spanrl reproduce --only {name}` with the same scale and folder fills it."
-        return _joined(head, f"This experiment is not complete here. {fill}" if tables.claim else _text(tables.reason))
+        told = f"This experiment is not complete here. {fill}" if tables.claim else _text(tables.reason)
+        return _joined(head, *map(_shown, one.figures), told, *more)
     at = f"At T = {power(found.experiments[EXPERIMENTS[name]].horizon)}; brackets are 95 % t intervals of the mean."
     over_time = [_text(NOTE), _text(TIME_CAPTION), markdown_table(tables.over_time)] if tables.over_time else []
-    return _joined(
-        head, *map(_shown, one.figures), at, markdown_table(tables.finals), *over_time, *map(_text, tables.said)
-    )
+    shown = map(_shown, (*one.figures, *one.alone))
+    return _joined(head, *shown, at, markdown_table(tables.finals), *over_time, *map(_text, tables.said), *more)
 
 
-def _beyond(found: Beyond) -> str:
+def _judged(claim: ShownClaim, mark: str) -> str:
+    """Return a claim about an experiment: heading, statement, verdict."""
+    entry = claim.entry
     return _joined(
-        "## Beyond the paper",
-        f"### {BEYOND['slips']}",
-        _slips([slip for slip, _ in found.slips]),
-        f"### {BEYOND['bound']}",
-        *map(_shown, found.bound),
-        f"### {BEYOND['sweep']}",
-        *map(_shown, found.sweeps),
-        f"### {BEYOND['planning']}",
-        *map(_shown, (*found.planning, *found.costs)),
+        f"{mark}{claim.id}. {_text(entry['title'])}",
+        _text(entry["statement"]),
+        f"**{claim.sign} {claim.verdict}**",
     )
 
 

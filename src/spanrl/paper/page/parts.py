@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from spanrl.paper.page.notation import formula, shown
@@ -27,17 +26,13 @@ class Missing:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure of the page: its name among the files, its caption, and the picture as svg."""
+    """A figure of the page: its name among the files, its caption, its panels, and what their lines mean: label → sample."""
 
     name: str
     title: str
     caption: str
-    svg: bytes
-
-    @property
-    def base64(self) -> str:
-        """The picture as it stands inside an address."""
-        return base64.b64encode(self.svg).decode("ascii")
+    panels: Sequence[Markup]
+    keys: Mapping[str, Markup] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,23 @@
     if (event.target.closest("a")) folded.open = false;
   });
 
-  const tools = document.getElementById("all-numbers");
+  const tools = document.getElementById("all-claims");
   if (tools) {
     tools.hidden = false;
     tools.addEventListener("click", (event) => {
       const asked = event.target.closest("button")?.dataset.do;
-      if (asked) for (const one of tools.closest("section").querySelectorAll("details.numbers")) one.open = asked === "open";
+      if (asked) for (const one of tools.closest("section").querySelectorAll("details.claim")) one.open = asked === "open";
     });
   }
+
+  // A link to something folded unfolds it.
+  function unfold() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let one = target?.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
+    target?.scrollIntoView();
+  }
+  addEventListener("hashchange", unfold);
+  if (location.hash) unfold();
 
   // Paper cannot be opened: all numbers are printed, and folded again as they were.
   let opened = [];
@@ -32,8 +41,10 @@
   let current = null;
 
   function follow() {
-    const passed = targets.filter((one) => one.getBoundingClientRect().top < innerHeight / 3);
-    const link = passed.length ? links.get(passed.at(-1).id) : null;
+    const top = (one) => one.getBoundingClientRect().top;
+    const passed = targets.filter((one) => top(one) < 24);  // what a link leads to stops 16 below the edge
+    const asked = passed.find((one) => `#${one.id}` === location.hash && top(one) === top(passed.at(-1)));  // one of two side by side
+    const link = passed.length ? links.get((asked ?? passed.at(-1)).id) : null;
     if (link === current) return;
     current?.removeAttribute("aria-current");
     link?.setAttribute("aria-current", "location");

@@ -1,4 +1,4 @@
-"""The reproduction in a few numbers: what is as expected, what is not, and how much was done."""
+"""The reproduction in a few numbers: how many statements hold and how many do not, and how much was done."""
 
 from __future__ import annotations
 
@@ -22,15 +22,10 @@ def unexpected(found: Reproduction) -> list[str]:
     return [name for name, e in found.claims.items() if name in found.surprises or ShownClaim(name, e).is_surprise]
 
 
-def as_expected(found: Reproduction) -> tuple[int, int]:
-    """Return how many claims are as expected, and of how many that were asked for or checked."""
-    looked = _looked_at(found)
-    return len(looked) - len(unexpected(found)), len(looked)
-
-
-def _looked_at(found: Reproduction) -> list[str]:
-    """Return the claims that were asked for or checked."""
-    return [name for name, entry in found.claims.items() if entry["verdict"] != "not-run" or name in found.surprises]
+def unheld(found: Reproduction) -> list[str]:
+    """Return the claims that fail or are vacuous, and are known to."""
+    alarming = unexpected(found)
+    return [name for name, e in found.claims.items() if e["verdict"] in ("fails", "vacuous") and name not in alarming]
 
 
 def verdicts(entries: Iterable[Mapping[str, Any]]) -> str:
@@ -62,13 +57,12 @@ def steps(found: Reproduction) -> tuple[int, int]:
 
 def facts(found: Reproduction, time: Spent) -> dict[str, str]:
     """Return the numbers that stand at the head."""
-    good, looked = as_expected(found)
     n_runs, n_steps = steps(found)
-    left = len(found.claims) - looked
+    count = Counter(str(entry["verdict"]) for entry in found.claims.values())
+    told = {"Hold": "holds", "Fail": "fails", "Vacuous": "vacuous", "Not run": "not-run"}
     return {
-        "Verdicts": verdicts(found.claims[name] for name in _looked_at(found)),
-        "Claims as expected": f"{good} of {looked}",
-        **({"Claims not run": str(left)} if left else {}),
+        "Statements": str(len(found.claims)),
+        **{name: str(count[verdict]) for name, verdict in told.items()},
         "Runs": f"{n_runs:,}",
         "Steps simulated": large(n_steps),
         "Time": duration(time.total),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from spanrl.axes import image
+from spanrl.axes import image, key_image, panel_images
 from spanrl.paper.page.figures import Maker, makers
 from spanrl.paper.page.html import page
+from spanrl.paper.page.inline import inlined
 from spanrl.paper.page.making import spent
 from spanrl.paper.page.markdown import markdown
 from spanrl.paper.page.parts import Drawn, Undrawn
@@ -43,10 +44,12 @@ def _drawn(name: str, make: Maker) -> tuple[Drawn | Undrawn | None, dict[str, by
         if picture is None:
             return None, {}
         files = {}
-        for kind in ("png", "pdf", "svg"):
+        for kind in ("png", "pdf"):
             files[kind] = image(picture.figure, kind)
             # everything is in its place now; to find it again takes as long as to draw
             picture.figure.set_layout_engine("none")
+        panels = [inlined(svg, f"{name}-{i}") for i, svg in enumerate(panel_images(picture.figure))]
+        keys = {one.get_label(): inlined(key_image(one), f"{name}-key-{i}") for i, one in enumerate(picture.keys)}
     except Exception as error:
         return Undrawn(name, f"{type(error).__name__}: {error}"), {}
-    return Drawn(name, picture.title, picture.caption, files.pop("svg")), files
+    return Drawn(name, picture.title, picture.caption, panels, keys), files

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from spanrl.paper.slips.base import Slip
 
-_MODULES = ("two_state", "planning", "learning", "domains")
+_MODULES = ("two_state", "planning", "learning", "experiments", "domains")
 
 __all__ = ["Slip", "all_slips"]
 
