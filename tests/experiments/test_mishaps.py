@@ -326,12 +326,12 @@ def test_what_the_script_itself_registers(tmp_path: Path, kind: str) -> None:
 
 def test_the_folder_of_another_cell_is_set_aside_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, spec = tmp_path / "out", tiny_spec(**{**ONE, "seeds": 2})
-    drive(spec, out=out)
+    drive(spec, out=out, workers=1)
     first, second = (out / "cells" / cell.folder for cell in spec.cells())
     before = tables(out)
     swap = tmp_path / "swap"
     for old, new in ((first, swap), (second, first), (swap, second)):
         old.rename(new)
-    assert drive(spec, out=out, show=True).computed == 2
+    assert drive(spec, out=out, workers=1, show=True).computed == 2
     assert f"{first} holds two-state/ucrl/001, not two-state/ucrl/000. It was set aside as" in capsys.readouterr().err
     assert tables(out) == before
