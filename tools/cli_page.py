@@ -19,7 +19,7 @@ EXAMPLES = {
     "run": "spanrl run small --out results",
     "status": "spanrl status results",
     "report": "spanrl report results",
-    "reproduce": "spanrl reproduce --only L2 --scale smoke --out reproduction",
+    "reproduce": "spanrl reproduce --only L2 G3 --scale smoke --out reproduction",
 }
 """A command each to begin with; the tests run them in this order."""
 

@@ -55,7 +55,8 @@ def try_out(uv: Path, wheel: Path, python: Path, kind: str, folder: Path) -> tup
     try:
         lowest.smoke(made, folder / "cache")
     except SystemExit as error:
-        return versions, str(error).splitlines()[0]
+        print(error, flush=True)
+        return versions, "fails: " + str(error).splitlines()[0].replace("|", "\\|")
     return versions, "works"
 
 
