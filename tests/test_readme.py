@@ -71,6 +71,7 @@ def test_readme_help_and_docstring_give_the_same_durations(capsys):
 def test_commands_print_what_is_shown(capsys, tmp_path, monkeypatch):
     """In their order, in an empty directory, as a newcomer would type them."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("spanrl.paper.page.write.write_pages", lambda found: {})  # tests/paper look at the page
     for command, shown in commands():
         assert main(shlex.split(command)[1:]) == 0, command
         printed = {line.strip() for line in capsys.readouterr().out.splitlines()}
