@@ -131,7 +131,7 @@ class Resolvent:
 
     def _predicted(self, horizon: float, slowness: float) -> float:
         """Return the iterations of the next system: half as many again as the last one took, or a guess from the speed of sweeps."""
-        return 1.5 * self._iterations if self._iterations else 4 + 2 * sqrt(min(horizon, slowness))
+        return 1.5 * self._iterations if self._iterations else 4 + 4 * sqrt(min(horizon, slowness))
 
     def _iterate(self, chain: Chain, horizon: float, d: Vector, part: float, budget: int) -> tuple[Vector, int, float]:
         """Iterate from 0; return (x, iterations, what is left of the residual)."""
