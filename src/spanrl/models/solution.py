@@ -36,7 +36,7 @@ def _range(values: NDArray[np.float64]) -> str:
 
 def span(v: NDArray[np.float64]) -> float:
     """Return sp(v) = max v − min v."""
-    return float(np.max(v) - np.min(v))
+    return float(v.max() - v.min())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

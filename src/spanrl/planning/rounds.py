@@ -108,7 +108,7 @@ class Rounds:
         self._step, self._is_same, self._width_then = 1.0, False, inf
         self._widths: list[float] = []  # of the full brackets since the last linear system
         self._changes = 0
-        self._resolvent, self._horizon = Resolvent(p.n_states, memory), _FIRST_HORIZON
+        self._resolvent, self._horizon = Resolvent(memory), _FIRST_HORIZON
         self._slowness, self._is_hopeless = inf, False
         self._before: _Before | None = None
         self._best_lo, self._best_hi, self._marked, self._stale = -inf, inf, inf, 0
