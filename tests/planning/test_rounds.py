@@ -23,8 +23,8 @@ def forced(monkeypatch):
         monkeypatch.setattr(rounds, "_WARM", 0)
         original = resolvent.Resolvent.__init__
 
-        def one_way(self, n_states, memory):
-            original(self, n_states, 0.0 if way == "krylov" else memory)
+        def one_way(self, memory):
+            original(self, 0.0 if way == "krylov" else memory)
             self._trusts_krylov = way != "factors"
 
         monkeypatch.setattr(resolvent.Resolvent, "__init__", one_way)

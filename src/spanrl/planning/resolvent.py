@@ -49,12 +49,12 @@ _PATIENCE = 4.0  # times the predicted iterations, before the factors are looked
 class Resolvent:
     """The linear systems of one solve. What was learnt about one policy predicts the cost of the next."""
 
-    def __init__(self, n_states: int, memory: float) -> None:
+    def __init__(self, memory: float) -> None:
         """Allow the factors so many bytes."""
         self._most_entries = memory / ENTRY_BYTES / 2
-        self._order, self._entries = np.empty(n_states, dtype=np.int64), 0.0  # of one factor, 0: there is no order yet
+        self._order, self._entries = np.empty(0, dtype=np.int64), 0.0  # of one factor, 0: there is no order yet
         self._near: tuple[Any, Any]  # the neighbours of each state of that policy
-        self._tree, self._products = new_tree(n_states), 0.0
+        self._tree, self._products = new_tree(0), 0.0
         self._iterations = 0.0  # of the last system; 0: none yet
         self._factor_cost: float | None = None  # of the last policy looked at; infinite: too large
         self._trusts_krylov = True
@@ -131,7 +131,7 @@ class Resolvent:
 
     def _predicted(self, horizon: float, slowness: float) -> float:
         """Return the iterations of the next system: half as many again as the last one took, or a guess from the speed of sweeps."""
-        return 1.5 * self._iterations if self._iterations else 4 + 2 * sqrt(min(horizon, slowness))
+        return 1.5 * self._iterations if self._iterations else 4 + 4 * sqrt(min(horizon, slowness))
 
     def _iterate(self, chain: Chain, horizon: float, d: Vector, part: float, budget: int) -> tuple[Vector, int, float]:
         """Iterate from 0; return (x, iterations, what is left of the residual)."""
@@ -167,6 +167,7 @@ class Resolvent:
         most = min(_STILL_GOOD * self._entries, self._most_entries)
         entries, products = count_factors(ptr, near, self._order, most, self._tree) if self._entries else (inf, inf)
         if entries == inf:
+            self._order, self._tree = np.empty(ptr.size - 1, dtype=np.int64), new_tree(ptr.size - 1)
             if not dissect(ptr, near, self._most_entries, self._order):
                 self._entries = 0.0
                 return inf
