@@ -72,7 +72,7 @@ class Problem:
     def rounding(self) -> float:
         """What rounding may take from a value, in units of the largest one: a sum of n products is off by n units at the most."""
         least = KL_ROUNDING if self.arrays.kind == KL else ROUNDING
-        return max(least, (longest_row(self.arrays.succ_ptr) + 3) * _UNIT)
+        return max(least, (int(longest_row(self.arrays.succ_ptr)) + 3) * _UNIT)
 
     def backup(self, v: Vector) -> Vector:
         """Return Lv."""

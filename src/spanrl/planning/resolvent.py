@@ -30,7 +30,7 @@ ENTRY_BYTES = 16
 """Memory of an entry of the factors: a number, its row, and what the factorisation needs besides."""
 
 # Nanoseconds, measured on one machine; the ratios are what matters.
-_KRYLOV_ENTRY, _KRYLOV_STATE = 3.6, 8.0  # one iteration: two passes over the rows, and the vectors
+_KRYLOV_CALL, _KRYLOV_ENTRY, _KRYLOV_STATE = 1e5, 3.6, 8.0  # one iteration: two passes over the rows, and the vectors
 _ORDER_ENTRY, _ORDER_STATE = 80.0, 150.0  # neighbours, dissection, count
 _COUNT_ENTRY, _COUNT_STATE = 20.0, 40.0  # neighbours and count, where there is an order
 _AGAIN_ENTRY, _AGAIN_STATE = 3.0, 10.0  # another right-hand side
@@ -69,7 +69,7 @@ class Resolvent:
 
     def cost(self, chain: Chain, horizon: float, slowness: float) -> float:
         """Predict the nanoseconds of the next :meth:`solve`, on a chain that takes ``slowness`` sweeps for a factor of e."""
-        krylov = self._predicted(horizon, slowness) * _iteration_cost(chain)
+        krylov = _KRYLOV_CALL + self._predicted(horizon, slowness) * _iteration_cost(chain)
         factors = self._looking_cost(chain) if self._factor_cost is None else self._factor_cost
         return factors if not self._trusts_krylov else krylov if self._factor_cost is None else min(krylov, factors)
 
@@ -107,7 +107,7 @@ class Resolvent:
             budget = int(min(share * self._factor_cost / one, _MOST_ITERATIONS))
         if budget:
             x, n, left = self._iterate(chain, horizon, d, part, budget)
-            spent += n * one
+            spent += _KRYLOV_CALL + n * one
             if left <= part:
                 return x, spent
             if self._factor_cost is None:
