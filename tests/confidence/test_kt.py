@@ -7,9 +7,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from coverage_samples import N_RUNS, is_refuted, leaves
 from test_kt_interval import DIGITS, Definition
 
+from coverage_samples import N_RUNS, is_refuted, leaves
 from spanrl import MDP, SCAL, UCRL, Env, ProblemInfo, analyse, check_agent, learn, make, make_agent
 from spanrl.agents.episodes import DOUBLING, one_over_root
 from spanrl.agents.planner import Planner, Start

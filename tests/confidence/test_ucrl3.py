@@ -7,12 +7,12 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
-from coverage_samples import N_RUNS, is_refuted, leaves
 from estimate_samples import dense, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_ucrl3_interval import DIGITS, Definition
 
+from coverage_samples import N_RUNS, is_refuted, leaves
 from spanrl import ProblemInfo
 from spanrl.confidence.ucrl3 import UCRL3Box, ucrl3_radius
 

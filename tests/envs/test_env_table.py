@@ -107,11 +107,24 @@ class TestFromOutcomes:
             ([(1.0, 0, float("nan"))], "is nan, must be finite"),
             ([(1.0, 0, 0.5, 2)], r"Env: law of outcome 0 of \(s=0, a=0\) is 2, must be 0 \(fixed\) or 1 \(Bernoulli\)"),
             ([("half", 0, 0.5)], "prob must be an array of numbers"),
+            (None, r"Env: outcomes of \(s=0, a=0\) must be a list; got None"),
+            (iter([(1.0, 0, 0.5)]), r"Env: outcomes of \(s=0, a=0\) must be a list"),
+            (
+                [(1.0, 0)],
+                r"Env: outcome 0 of \(s=0, a=0\) must read \(probability, next state, reward\) or .* got \(1.0, 0\)",
+            ),
+            ([(1.0, 0, 0.5), 5], r"Env: outcome 1 of \(s=0, a=0\) must read .* got 5"),
+            ([(1.0, 0, 0.5, "x")], r"Env: outcome 0 of \(s=0, a=0\) must read .* got \(1.0, 0, 0.5, x\)"),
         ],
     )
     def test_what_is_wrong_is_named(self, row, words):
         with pytest.raises(ModelError, match=words):
             Env.from_outcomes({(0, 0): row})
+
+    @pytest.mark.parametrize("key", [0, "x", ("a", 0), (0, -1), (0, 0, 0), (0.5, 0)])
+    def test_keys_are_pairs(self, key):
+        with pytest.raises(ModelError, match=r"must have pairs \(state, action\) of whole numbers ≥ 0 as keys; got"):
+            Env.from_outcomes({(0, 0): [(1.0, 0, 0.5)], key: [(1.0, 0, 0.5)]})
 
     def test_no_pairs_at_all(self):
         with pytest.raises(ModelError, match="got no pairs"):

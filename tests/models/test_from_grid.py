@@ -103,8 +103,8 @@ def test_names_are_kept_narrow() -> None:
     ("outcome", "words"),
     [
         (None, r"outcomes must be listed or yielded; got None for state \(0, 0\), action 'go'"),
-        ([], r"outcomes of state \(0, 0\), action 'go' must be 1 to 10,000; got none"),
-        (repeat((0.0, (0, 0), 0.0)), "must be 1 to 10,000; got more"),
+        ([], r"outcomes of state \(0, 0\), action 'go' must be 1 to 2,000; got none"),
+        (repeat((0.0, (0, 0), 0.0)), "must be 1 to 2,000; got more"),
         ([(1.0, (0, 0))], r"outcome 0 of state \(0, 0\), action 'go' must be a triple"),
         ([("x", (0, 0), 0.0)], r"the probability of outcome 0, action 'go' must be a number or \[6\] numbers; got 'x'"),
         ([(np.ones(5), (0, 0), 0.0)], r"the probability of outcome 0, action 'go' must be a number or \[6\]"),
@@ -132,6 +132,10 @@ def test_bad_outcomes(outcome: Any, words: str) -> None:
         ({"shape": (2**20, 2**20)}, "a grid must have at most 2²⁸ cells; got 1,099,511,627,776. Use from_function"),
         ({"actions": []}, "actions must be a list of at least one name"),
         ({"actions": ["a", "a"]}, "action_names must be 2 different names"),
+        ({"actions": "go"}, "actions must be a list of at least one name; got 'go'"),
+        ({"actions": iter("go")}, "actions must be a list of at least one name"),
+        ({"max_states": "x"}, "max_states must be a whole number ≥ 1; got 'x'"),
+        ({"costs": "yes"}, "costs must be True or False; got 'yes'"),
         ({"outcomes": 5}, "outcomes and allowed must be functions"),
         ({"reachable": "yes"}, r"reachable must be True \(what start leads to\) or False \(the full grid\); got 'yes'"),
         ({"start": None}, "start must be given where the reachable part is wanted"),
@@ -151,3 +155,16 @@ def test_bad_arguments(changes: dict[str, Any], words: str) -> None:
     given = {"shape": (2, 3), "actions": ["go"], "outcomes": outcomes, "start": (0, 0), "reachable": True} | changes
     with pytest.raises(ModelError, match=words):
         MDP.from_grid(**given)
+
+
+def test_what_a_function_raises_passes_with_a_note() -> None:
+    def late(states: Any, action: str) -> Any:
+        yield 1.0, states, 0.0
+        raise KeyError("lost")
+
+    for outcomes in (late, lambda states, action: {}["lost"]):
+        with pytest.raises(KeyError, match="lost") as caught:
+            MDP.from_grid((2, 3), ["go"], outcomes, reachable=False)
+        assert caught.value.__notes__ == [
+            "MDP.from_grid: raised for a block of 6 states, the first state (0, 0), action 'go'."
+        ]

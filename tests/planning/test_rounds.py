@@ -23,8 +23,8 @@ def forced(monkeypatch):
         monkeypatch.setattr(rounds, "_WARM", 0)
         original = resolvent.Resolvent.__init__
 
-        def one_way(self, n_states, memory):
-            original(self, n_states, 0.0 if way == "krylov" else memory)
+        def one_way(self, memory):
+            original(self, 0.0 if way == "krylov" else memory)
             self._trusts_krylov = way != "factors"
 
         monkeypatch.setattr(resolvent.Resolvent, "__init__", one_way)
@@ -32,10 +32,10 @@ def forced(monkeypatch):
     return force
 
 
-def ring(S, seed=0):
-    """A deterministic ring, one step or two: every policy is periodic."""
+def ring(S, seed=0, other=2):
+    """A deterministic ring, one step or ``other`` steps (0: stay): policies are periodic."""
     rng, s = np.random.default_rng(seed), np.arange(S)
-    succ = np.stack(((s + 1) % S, (s + 2) % S), axis=1).ravel()
+    succ = np.stack(((s + 1) % S, (s + other) % S), axis=1).ravel()
     return MDP.from_pairs(
         np.repeat(s, 2), np.tile([0, 1], S), np.arange(2 * S + 1), succ, np.ones(2 * S), rng.random(2 * S)
     )
@@ -263,7 +263,7 @@ def test_factors_of_another_policy_are_not_used(monkeypatch):
     monkeypatch.setattr(rounds.Rounds, "__init__", noted)
     monkeypatch.setattr(resolvent, "factors_of", kept)
     monkeypatch.setattr(resolvent.Resolvent, "solve_again", checked)
-    for mdp in (river(200), ring(300), ring(301, 1), river(60)):
+    for mdp in (river(200), ring(300), ring(301, 1), ring(300, other=0), ring(200, other=0), ring(1000, other=0)):
         for tol in (1e-6, 1e-9):
             solve(mdp, tol=tol)
     assert used

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spanrl.envs.reading import read_outcomes
 from spanrl.errors import ModelError
 from spanrl.models import checks
 from spanrl.models.checks import Array, immutable
@@ -123,9 +124,9 @@ class Env:
             raise ModelError(
                 f"Env: outcomes must map (state, action) to a list of outcomes; got {type(outcomes).__name__}."
             )
-        pairs = sorted(outcomes)
-        table = [Outcome(*outcome) for pair in pairs for outcome in outcomes[pair]]
-        ptr = np.concatenate(([0], np.cumsum([len(outcomes[pair]) for pair in pairs]))).astype(np.int64)
+        pairs, rows = read_outcomes(outcomes, len(Outcome._fields))
+        table = [Outcome(*outcome) for row in rows for outcome in row]
+        ptr = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
         prob, reward = (checks.numeric("Env", n, [getattr(o, n) for o in table], (None,)) for n in ("prob", "reward"))
         succ, law = np.array([o.succ for o in table]), np.array([o.law for o in table])
         low, high, is_found = reward_range("Env", costs, r_min, r_max, reward, reward)

@@ -13,8 +13,21 @@ _DUST = 1e-14
 
 
 @kernel
-def best_values(pair_ptr, q, sign, top):
-    """Set top(s) to the largest sign·q of the pairs of s; return the smallest and the largest q of all."""
+def longest_row(ptr):
+    """Return the length of the longest compressed row, 0 where there is none."""
+    longest = 0
+    for i in range(ptr.size - 1):
+        longest = max(longest, ptr[i + 1] - ptr[i])
+    return longest
+
+
+@kernel
+def best_pairs(pair_ptr, q, sign, tie, most, noise, top, pair, at_pair):
+    """Set top(s) to the best q of the pairs of s, the largest sign·q, pair(s) to the first one that ties with it and at_pair(s) to its q.
+
+    Ties are values within ``tie`` times the spread of all values and within ``most``, or within ``noise`` times the largest one. To find
+    them, all pairs are looked at, from the last to the first: where to stop could not be foretold, and a wrong guess costs more.
+    """
     low, high, i, one = np.inf, -np.inf, np.uint64(0), np.uint64(1)
     for s in range(top.size):
         best, end = -np.inf, np.uint64(pair_ptr[s + 1])
@@ -23,21 +36,13 @@ def best_values(pair_ptr, q, sign, top):
             low, high = min(low, x), max(high, x)
             best = max(best, sign * x)
             i += one
-        top[s] = best
-    return low, high
-
-
-@kernel
-def best_pairs(pair_ptr, q, sign, top, tie, pair):
-    """Set pair(s) to the first pair of s whose sign·q is within ``tie`` of top(s), the largest.
-
-    All pairs are looked at, from the last to the first: where to stop could not be foretold, and a wrong guess costs more.
-    """
+        top[s] = sign * best
+    behind = max(min(tie * (high - low), most), noise * max(abs(low), abs(high)))
     for s in range(pair.size):
-        best, at = top[s] - tie, 0
-        for i in range(pair_ptr[s + 1] - 1, pair_ptr[s] - 1, -1):
-            at = i if sign * q[i] >= best else at
-        pair[s] = at
+        least, at = sign * top[s] - behind, 0
+        for k in range(pair_ptr[s + 1] - 1, pair_ptr[s] - 1, -1):
+            at = k if sign * q[k] >= least else at
+        pair[s], at_pair[s] = at, q[at]
 
 
 @kernel

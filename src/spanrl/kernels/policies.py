@@ -53,50 +53,56 @@ def longest_rows(pair_ptr, succ_ptr):
 
 
 @kernel
-def improve(m, reward, v, own, q, out, pair):
+def improve(m, reward, v, q, out, pair):
     """Set q to the value of each pair of a plain model at v, out = Lv, and pair to one that attains it.
 
-    This is done on a block of states: ``m.pair_ptr`` is that of the block; ``own``, ``out`` and ``pair`` are the parts of vectors in it. A
-    pair that is among the best is not changed. Returns (min(Lv − v), max(Lv − v), changes). Indices are unsigned and running: numba then
-    checks for no negative ones.
+    This is done on a block of states: ``m.pair_ptr`` is that of the block; ``out`` and ``pair`` are the parts of vectors in it. A
+    pair that is among the best is not changed. Indices are unsigned and running: numba then checks for no negative ones.
     """
     pair_ptr, succ_ptr, succ, prob = m.pair_ptr, m.succ_ptr, m.succ, m.low
-    i, last, one, two = np.uint64(pair_ptr[0]), np.uint64(pair_ptr[out.size]), np.uint64(1), np.uint64(2)
+    i, one, two = np.uint64(pair_ptr[0]), np.uint64(1), np.uint64(2)
     j = np.uint64(succ_ptr[i])
-    while i < last:
-        value = reward[i]
-        end = np.uint64(succ_ptr[i + one])
-        while j + one < end:
-            value += prob[j] * v[succ[j]]
-            value += prob[j + one] * v[succ[j + one]]
-            j += two
-        if j < end:
-            value += prob[j] * v[succ[j]]
-            j += one
-        q[i] = value
-        i += one
-    return improve_from(pair_ptr, q, own, out, pair)
+    for s in range(out.size):
+        best, first, last = -np.inf, i, np.uint64(pair_ptr[s + 1])
+        while i < last:
+            value = reward[i]
+            end = np.uint64(succ_ptr[i + one])
+            while j + one < end:
+                value += prob[j] * v[succ[j]]
+                value += prob[j + one] * v[succ[j + one]]
+                j += two
+            if j < end:
+                value += prob[j] * v[succ[j]]
+                j += one
+            q[i] = value
+            best = max(best, value)
+            i += one
+        out[s] = best
+        pair[s] = attaining(q, pair[s], first, best)
 
 
 @kernel
-def improve_from(pair_ptr, q, own, out, pair):
+def improve_from(pair_ptr, q, out, pair):
     """Do what :func:`improve` does, given the values q of all pairs: for the block of states whose pairs begin at ``pair_ptr[:-1]``."""
-    lo, hi, changes = np.inf, -np.inf, 0
     i, one = np.uint64(pair_ptr[0]), np.uint64(1)
     for s in range(out.size):
-        best, at, last = -np.inf, i, np.uint64(pair_ptr[s + 1])
+        best, first, last = -np.inf, i, np.uint64(pair_ptr[s + 1])
         while i < last:
-            value = q[i]
-            at = i if value > best else at
-            best = max(best, value)
+            best = max(best, q[i])
             i += one
-        d = best - own[s]
-        lo, hi = min(lo, d), max(hi, d)
         out[s] = best
-        worse = q[pair[s]] < best
-        pair[s] = at if worse else pair[s]
-        changes += worse
-    return lo, hi, changes
+        pair[s] = attaining(q, pair[s], first, best)
+
+
+@kernel
+def attaining(q, pair, first, best):
+    """Return ``pair`` where it has the best value, otherwise the first pair of its state that has: few pairs change in a sweep."""
+    if q[pair] >= best:
+        return pair
+    i = first
+    while q[i] < best:
+        i += np.uint64(1)
+    return np.int64(i)
 
 
 @kernel
@@ -117,15 +123,6 @@ def truncate(u, ceiling, cut):
         cut[s] = u[s] > ceiling
         n += cut[s]
         u[s] = min(u[s], ceiling)
-    return n
-
-
-@kernel
-def differences(x, y):
-    """Return in how many places two vectors differ."""
-    n = 0
-    for s in range(x.size):
-        n += x[s] != y[s]
     return n
 
 
@@ -157,13 +154,44 @@ def freeze(ptr, succ, prob, reward, pairs, s_min, chain):
 
 
 @kernel
+def follow(ptr, succ, prob, reward, pairs, frozen, chain):
+    """Let a chain without cut states that holds the ``frozen`` pairs hold ``pairs``; both are then the same. All −1: it holds none yet.
+
+    Rows that change are written in place as long as each is as long as the one before. Returns (changes, the largest ``out``).
+    """
+    to_ptr, to_succ, to_prob, to_out, to_reward, _ = chain
+    changes, fits, most = 0, frozen[0] >= 0, 0.0
+    for s in range(pairs.size):
+        if pairs[s] != frozen[s]:
+            i = frozen[s] = pairs[s]
+            changes += 1
+            n = 0
+            for j in range(ptr[i], ptr[i + 1]):
+                n += (succ[j] != s) & (prob[j] > 0.0)
+            fits = fits and n == to_ptr[s + 1] - to_ptr[s]
+            if fits:
+                to_reward[s], to_out[s], n = reward[i], 0.0, to_ptr[s]
+                for j in range(ptr[i], ptr[i + 1]):
+                    if succ[j] != s and prob[j] > 0.0:
+                        to_succ[n], to_prob[n] = succ[j], prob[j]
+                        to_out[s] += prob[j]
+                        n += 1
+    if not fits:
+        return changes, freeze(ptr, succ, prob, reward, pairs, 0, chain)
+    for s in range(pairs.size):
+        most = max(most, to_out[s])
+    return changes, most
+
+
+@kernel
 def chain_sweep(chain, c, s_min, v, a, shift, u):
     """Set u = v + a(F_d v − v) − shift for a frozen policy d; return the smallest and the largest of F_d v − v.
 
-    F_d v is r + Pv, and F_d v(s_min) + c in cut states.
+    F_d v is r + Pv, and F_d v(s_min) + c in cut states, of which there are none where c is infinite.
     """
     ptr, succ, prob, out, reward, cut = chain
-    lo, hi, at_min, any_cut = np.inf, -np.inf, 0.0, False
+    lo, hi, is_bounded = np.inf, -np.inf, c < np.inf
+    ceiling = v[s_min] + drift(chain, v, s_min) + c
     j, one, two = np.uint64(0), np.uint64(1), np.uint64(2)
     for s in range(v.size):
         x = v[s]
@@ -176,19 +204,20 @@ def chain_sweep(chain, c, s_min, v, a, shift, u):
         if j < end:
             d += prob[j] * v[succ[j]]
             j += one
+        if is_bounded and cut[s]:
+            d = ceiling - x
         u[s] = x + a * d - shift
-        at_min = x + d if s == s_min else at_min
-        if cut[s]:
-            any_cut = True
-        else:
-            lo, hi = min(lo, d), max(hi, d)
-    if any_cut:
-        for s in range(v.size):
-            if cut[s]:
-                d = at_min + c - v[s]
-                u[s] = v[s] + a * d - shift
-                lo, hi = min(lo, d), max(hi, d)
+        lo, hi = min(lo, d), max(hi, d)
     return lo, hi
+
+
+@kernel
+def drift(chain, v, s):
+    """Return r + Pv − v of a frozen policy in one state."""
+    d = chain.reward[s] - chain.out[s] * v[s]
+    for j in range(chain.ptr[s], chain.ptr[s + 1]):
+        d += chain.prob[j] * v[chain.succ[j]]
+    return d
 
 
 @kernel
@@ -263,9 +292,9 @@ def fast_rounds(m, reward, blank, q, v, u, w, pair, pair_frozen, chain, step, to
         if blank and rounds == 0:
             for i in range(q.size):
                 q[i] = reward[i]
-            improve_from(m.pair_ptr, q, v, u, pair)
+            improve_from(m.pair_ptr, q, u, pair)
         else:
-            improve(m, reward, v, v, q, u, pair)
+            improve(m, reward, v, q, u, pair)
         lo, hi = bracket(v, u, rounding)
         rounds += 1
         if hi - lo <= tol:
@@ -273,12 +302,8 @@ def fast_rounds(m, reward, blank, q, v, u, w, pair, pair_frozen, chain, step, to
         if rounds <= warm:
             move(v, u, 1.0, (lo + hi) / 2.0)
             continue
-        changes = differences(pair, pair_frozen)
-        if changes > 0:
-            most = freeze(m.succ_ptr, m.succ, m.low, reward, pair, 0, chain)
-            step = step_of(most)
-            for s in range(pair.size):
-                pair_frozen[s] = pair[s]
+        changes, most = follow(m.succ_ptr, m.succ, m.low, reward, pair, pair_frozen, chain)
+        step = step_of(most)
         target = target_of(hi - lo, tol, changes / pair.size)
         move(v, u, step, step * (lo + hi) / 2.0)
         n, first, last = chain_sweeps(chain, np.inf, 0, v, u, w, step, target, look)
@@ -327,12 +352,13 @@ def recentre(v):
 
 
 @kernel
-def block_improve(m, reward, sign, ws, v, own, q, out, pair):
+def block_improve(m, reward, sign, ws, v, q, out, pair):
     """Do what :func:`improve` does on a block of states of any model: ``m.pair_ptr`` and ``ws.pairs`` are those of the block.
 
     The workspace of a set model must be ranked. Blocks write to different places, so that threads may work on them at the same time.
     """
     if m.kind == PLAIN:
-        return improve(m, reward, v, own, q, out, pair)
-    some_values(m, reward, sign, ws, ws.pairs, q)
-    return improve_from(m.pair_ptr, q, own, out, pair)
+        improve(m, reward, v, q, out, pair)
+    else:
+        some_values(m, reward, sign, ws, ws.pairs, q)
+        improve_from(m.pair_ptr, q, out, pair)

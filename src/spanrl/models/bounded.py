@@ -251,7 +251,7 @@ class BoundedMDP(PairTable):
         r_min: float | None, r_max: float | None, *, costs: bool, is_kl: bool,
     ) -> BoundedMDP:  # fmt: skip
         """Build a model with balls around P."""
-        costs = bool(costs or (isinstance(P, MDP) and P.costs))
+        costs = costs or (isinstance(P, MDP) and P.costs)
         centre, radii, lows, highs = ball("BoundedMDP", P, radius, r_low, r_high, available)
         low, high, _ = reward_range("BoundedMDP", costs, r_min, r_max, lows, highs)
         table = (centre.pair_ptr, centre.action, centre.succ_ptr, centre.succ, centre.prob, centre.prob)

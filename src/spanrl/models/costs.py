@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spanrl.errors import ModelError
 from spanrl.models import checks
 
 Number = TypeVar("Number", float, NDArray[np.float64])
@@ -51,6 +52,8 @@ def reward_range(
     ``r_min`` and ``r_max`` are None where they were left out, and costs in a model with costs; ``least`` and ``most`` are the rewards, or
     the ends of their intervals, in the same units. Entries that are not finite are left to the model, which names them.
     """
+    if not isinstance(costs, (bool, np.bool_)):
+        raise ModelError(f"{who}: costs must be True or False; got {costs!r}.")
     try:
         low, high = 0.0 if r_min is None else float(r_min), 1.0 if r_max is None else float(r_max)
     except (TypeError, ValueError, OverflowError):

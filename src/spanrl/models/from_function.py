@@ -81,8 +81,7 @@ def from_function(
     for name, function in (("actions", actions), ("outcomes", outcomes)):
         if not callable(function):
             raise ModelError(f"{_WHO}: {name} must be a function; got {type(function).__name__}.")
-    if isinstance(max_states, bool) or not isinstance(max_states, Integral) or max_states < 1:
-        raise ModelError(f"{_WHO}: max_states must be a whole number ≥ 1; got {max_states!r}.")
+    check_limit(_WHO, max_states)
     begins = start_states(_WHO, start)
     if len(begins) > max_states:
         raise ModelError(
@@ -288,6 +287,12 @@ def _is_number(value: object) -> bool:
     except (TypeError, ValueError, OverflowError):
         return False
     return not isinstance(value, str)
+
+
+def check_limit(who: str, max_states: Any) -> None:
+    """Check a limit on the number of states."""
+    if isinstance(max_states, bool) or not isinstance(max_states, Integral) or int(max_states) < 1:
+        raise ModelError(f"{who}: max_states must be a whole number ≥ 1; got {max_states!r}.")
 
 
 def start_states(who: str, start: Any) -> dict[Any, float]:

@@ -18,7 +18,7 @@ from spanrl.errors import ModelError
 from spanrl.models import checks, labels
 from spanrl.models.checks import Array
 from spanrl.models.costs import flip, reward_range
-from spanrl.models.from_function import start_states
+from spanrl.models.from_function import check_limit, start_states
 from spanrl.models.grid import Grid
 from spanrl.models.labels import shown
 from spanrl.terminal import counting
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spanrl.models.mdp import MDP
 
 _WHO = "MDP.from_grid"
-_MOST = 10**4  # outcomes of a pair
+_MOST = 2000  # outcomes of a pair: each takes some arrays of a block
 _ENTRIES = 2**18  # of a block: states × actions × outcomes
 _SHAPE = "An outcome is (probability, next states [n, k], reward)."
 
@@ -84,9 +84,10 @@ def from_grid(
     (4, 8, 3)
     """
     grid = Grid.of(shape)
-    names = labels.action_names(_WHO, actions, len(actions) if isinstance(actions, Sequence) else -1)
-    if not names:
+    if not isinstance(actions, Sequence) or isinstance(actions, str) or not actions:
         raise ModelError(f"{_WHO}: actions must be a list of at least one name; got {shown(actions)}.")
+    names = labels.action_names(_WHO, actions, len(actions)) or ()
+    check_limit(_WHO, max_states)
     if not callable(outcomes) or not (allowed is None or callable(allowed)):
         raise ModelError(f"{_WHO}: outcomes and allowed must be functions.")
     if not isinstance(reachable, bool):
@@ -177,12 +178,7 @@ class _Functions:
             states = states[at]
         if at.size == 0:
             return _Answer(at, np.empty((0, 0)), np.empty((0, 0), dtype=np.int64), np.empty(0))
-        came = self._outcomes(states.copy(), self.names[a])
-        if not isinstance(came, Iterable):
-            raise ModelError(
-                f"{_WHO}: outcomes must be listed or yielded; got {shown(came)} for {self._named(states, 0, a)}. {_SHAPE}"
-            )
-        rows = [self._outcome(states, a, j, row) for j, row in enumerate(islice(came, _MOST + 1))]
+        rows = [self._outcome(states, a, j, row) for j, row in enumerate(self._asked(states, a))]
         if not 1 <= len(rows) <= _MOST:
             rule = f"must be 1 to {_MOST:,}; got {'more' if rows else 'none'}"
             raise ModelError(f"{_WHO}: outcomes of {self._named(states, 0, a)} {rule}. {_SHAPE}")
@@ -196,6 +192,20 @@ class _Functions:
             prob /= np.where(off, total, 1.0)
         mean = np.clip((prob * reward).sum(axis=0), reward.min(axis=0), reward.max(axis=0))
         return _Answer(at, prob, cell, mean)
+
+    def _asked(self, states: Array, a: int) -> Iterator[Any]:
+        """Yield what the user's function does; what it raises gets a note."""
+        where = self._named(states, 0, a)
+        try:
+            came = self._outcomes(states.copy(), self.names[a])
+            if not isinstance(came, Iterable):
+                raise ModelError(f"{_WHO}: outcomes must be listed or yielded; got {shown(came)} for {where}. {_SHAPE}")
+            yield from islice(came, _MOST + 1)
+        except ModelError:
+            raise
+        except Exception as error:
+            error.add_note(f"{_WHO}: raised for a block of {len(states)} states, the first {where}.")
+            raise
 
     def _outcome(self, states: Array, a: int, j: int, row: Any) -> tuple[Array, Array, Array]:
         """Return probability, cell and reward [n] of the j-th outcome; the reward counts where the probability is not 0."""

@@ -72,7 +72,9 @@ def read_table(
         r_min, r_max = declared_range(getattr(inner, "reward_range", None)) or (None, None)
     try:
         return _read(who, table, reset, r_min, r_max)
-    except (TypeError, KeyError, AttributeError) as error:
+    except ModelError:
+        raise
+    except (TypeError, KeyError, AttributeError, ValueError, OverflowError) as error:
         raise ModelError(
             f"{who}: P must read P[s][a] = [(probability, next state, reward, terminated), …] with numbers ({error})."
         ) from None

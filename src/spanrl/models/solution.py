@@ -58,7 +58,7 @@ def gain_word(costs: bool) -> str:
 
 def span(v: NDArray[np.float64]) -> float:
     """Return sp(v) = max v − min v."""
-    return float(np.max(v) - np.min(v))
+    return float(v.max() - v.min())
 
 
 class SolutionAt(NamedTuple):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spanrl.errors import OptionError
 from spanrl.kernels.backups import backup, pair_values
-from spanrl.kernels.extract import best_pairs, best_values, rows
+from spanrl.kernels.extract import best_pairs, longest_row, rows
 from spanrl.kernels.iterate import ROUNDING
 from spanrl.kernels.kl import KL_ROUNDING
 from spanrl.kernels.layout import BALL, BOX, FREE, KL, PLAIN, Arrays, new_workspace, workspace
@@ -72,7 +72,7 @@ class Problem:
     def rounding(self) -> float:
         """What rounding may take from a value, in units of the largest one: a sum of n products is off by n units at the most."""
         least = KL_ROUNDING if self.arrays.kind == KL else ROUNDING
-        return max(least, (int(np.diff(self.arrays.succ_ptr).max(initial=0)) + 3) * _UNIT)
+        return max(least, (int(longest_row(self.arrays.succ_ptr)) + 3) * _UNIT)
 
     def backup(self, v: Vector) -> Vector:
         """Return Lv."""
@@ -93,10 +93,9 @@ class Problem:
         """
         q = self.values(v) if values is None else values
         top, pair = np.empty(self.n_states), np.empty(self.n_states, dtype=np.int64)
-        low, high = best_values(self.arrays.pair_ptr, q, sign, top)
-        tie = max(min(TIE * (high - low), most), NOISE * max(abs(low), abs(high)))
-        best_pairs(self.arrays.pair_ptr, q, sign, top, tie, pair)
-        return BestPairs(sign * top, pair, q[pair])
+        at_pair = np.empty(self.n_states)
+        best_pairs(self.arrays.pair_ptr, q, sign, TIE, most, NOISE, top, pair, at_pair)
+        return BestPairs(top, pair, at_pair)
 
     def rows(self, v: Vector, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32], Vector]:
         """Return, compressed, the distributions that attain the inner value of ``pairs`` at v."""

@@ -30,7 +30,7 @@ ENTRY_BYTES = 16
 """Memory of an entry of the factors: a number, its row, and what the factorisation needs besides."""
 
 # Nanoseconds, measured on one machine; the ratios are what matters.
-_KRYLOV_ENTRY, _KRYLOV_STATE = 3.6, 8.0  # one iteration: two passes over the rows, and the vectors
+_KRYLOV_CALL, _KRYLOV_ENTRY, _KRYLOV_STATE = 1e5, 3.6, 8.0  # one iteration: two passes over the rows, and the vectors
 _ORDER_ENTRY, _ORDER_STATE = 80.0, 150.0  # neighbours, dissection, count
 _COUNT_ENTRY, _COUNT_STATE = 20.0, 40.0  # neighbours and count, where there is an order
 _AGAIN_ENTRY, _AGAIN_STATE = 3.0, 10.0  # another right-hand side
@@ -49,12 +49,12 @@ _PATIENCE = 4.0  # times the predicted iterations, before the factors are looked
 class Resolvent:
     """The linear systems of one solve. What was learnt about one policy predicts the cost of the next."""
 
-    def __init__(self, n_states: int, memory: float) -> None:
+    def __init__(self, memory: float) -> None:
         """Allow the factors so many bytes."""
         self._most_entries = memory / ENTRY_BYTES / 2
-        self._order, self._entries = np.empty(n_states, dtype=np.int64), 0.0  # of one factor, 0: there is no order yet
+        self._order, self._entries = np.empty(0, dtype=np.int64), 0.0  # of one factor, 0: there is no order yet
         self._near: tuple[Any, Any]  # the neighbours of each state of that policy
-        self._tree, self._products = new_tree(n_states), 0.0
+        self._tree, self._products = new_tree(0), 0.0
         self._iterations = 0.0  # of the last system; 0: none yet
         self._factor_cost: float | None = None  # of the last policy looked at; infinite: too large
         self._trusts_krylov = True
@@ -69,7 +69,7 @@ class Resolvent:
 
     def cost(self, chain: Chain, horizon: float, slowness: float) -> float:
         """Predict the nanoseconds of the next :meth:`solve`, on a chain that takes ``slowness`` sweeps for a factor of e."""
-        krylov = self._predicted(horizon, slowness) * _iteration_cost(chain)
+        krylov = _KRYLOV_CALL + self._predicted(horizon, slowness) * _iteration_cost(chain)
         factors = self._looking_cost(chain) if self._factor_cost is None else self._factor_cost
         return factors if not self._trusts_krylov else krylov if self._factor_cost is None else min(krylov, factors)
 
@@ -107,7 +107,7 @@ class Resolvent:
             budget = int(min(share * self._factor_cost / one, _MOST_ITERATIONS))
         if budget:
             x, n, left = self._iterate(chain, horizon, d, part, budget)
-            spent += n * one
+            spent += _KRYLOV_CALL + n * one
             if left <= part:
                 return x, spent
             if self._factor_cost is None:
@@ -131,7 +131,7 @@ class Resolvent:
 
     def _predicted(self, horizon: float, slowness: float) -> float:
         """Return the iterations of the next system: half as many again as the last one took, or a guess from the speed of sweeps."""
-        return 1.5 * self._iterations if self._iterations else 4 + 2 * sqrt(min(horizon, slowness))
+        return 1.5 * self._iterations if self._iterations else 4 + 4 * sqrt(min(horizon, slowness))
 
     def _iterate(self, chain: Chain, horizon: float, d: Vector, part: float, budget: int) -> tuple[Vector, int, float]:
         """Iterate from 0; return (x, iterations, what is left of the residual)."""
@@ -167,6 +167,7 @@ class Resolvent:
         most = min(_STILL_GOOD * self._entries, self._most_entries)
         entries, products = count_factors(ptr, near, self._order, most, self._tree) if self._entries else (inf, inf)
         if entries == inf:
+            self._order, self._tree = np.empty(ptr.size - 1, dtype=np.int64), new_tree(ptr.size - 1)
             if not dissect(ptr, near, self._most_entries, self._order):
                 self._entries = 0.0
                 return inf

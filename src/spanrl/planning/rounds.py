@@ -27,8 +27,8 @@ from spanrl.kernels.policies import (
     Chain,
     chain_sweep,
     chain_sweeps,
-    differences,
     fast_rounds,
+    follow,
     freeze,
     longest_rows,
     lowest_state,
@@ -108,16 +108,19 @@ class Rounds:
         self._step, self._is_same, self._width_then = 1.0, False, inf
         self._widths: list[float] = []  # of the full brackets since the last linear system
         self._changes = 0
-        self._resolvent, self._horizon = Resolvent(p.n_states, memory), _FIRST_HORIZON
-        self._slowness, self._due, self._is_hopeless = inf, 1, False
+        self._resolvent, self._horizon = Resolvent(memory), _FIRST_HORIZON
+        self._slowness, self._is_hopeless = inf, False
         self._before: _Before | None = None
         self._best_lo, self._best_hi, self._marked, self._stale = -inf, inf, inf, 0
-        self._v_then = np.zeros(p.n_states)  # v when the bracket was last narrowed
+        self._v_then = iteration.v  # v when the bracket was last narrowed
         self._failures, self._last_cost = 0, 0.0
         self._spent = 0.0  # nanoseconds, on linear systems and the full sweeps after them
         entry = _FULL_ENTRY if m.kind == PLAIN else _SET_ENTRY
         self._full_cost = entry * m.succ.size + _FULL_PAIR * p.n_pairs
         self._warm = _WARM if p.n_pairs <= _FEW_ACTIONS * p.n_states else 0
+        self._due = (
+            0 if self._is_simple else max(self._warm - 1, 0)
+        )  # full sweeps before the next policy, besides the first and the last
 
     @property
     def method(self) -> str:
@@ -135,7 +138,7 @@ class Rounds:
         """Go on until the bracket closes or there is no hope; return False where a policy has too many entries to be written out."""
         it = self._it
         while not it.over:
-            if self._is_simple and self._before is None and self._due == 1:
+            if self._is_simple and self._before is None and not self._due:
                 look: _Look | None = self._run_fast()
             else:
                 self._improve()
@@ -179,17 +182,24 @@ class Rounds:
 
     def _improve(self) -> None:
         """Sweep over all actions, as often as is due; the last sweep chooses the policy, and is not yet taken."""
-        it, due, self._due = self._it, self._due, 1
+        it, due, self._due = self._it, self._due, 0
         self._full_sweep()
         if it.over:
             return
         if self._before is not None and self._take_back():
             due = self._sweeps_after_failure()
-        if due > 1:
+        elif self._is_settled():
+            due = 0
+        if due:
             move(it.v, it.u, 1.0, (it.lo + it.hi) / 2)
             self._is_hopeless = not it.run(due)
             if not it.over:
                 self._full_sweep()
+
+    def _is_settled(self) -> bool:
+        """Tell whether a policy was evaluated by factors and no action is better: then there is nothing that sweeps could spread."""
+        is_exact = self._resolvent.last_way == "factors" and self._stale < _STALE
+        return is_exact and bool((self._pair == self._pair_frozen).all())
 
     def _sweeps_after_failure(self) -> int:
         """Return how many full sweeps to make after a system that was no good: for its price, and twice as many each time in a row."""
@@ -197,10 +207,10 @@ class Rounds:
         return self._sweeps_for(min(2.0 ** (self._failures - 1) * self._last_cost, self._spent))
 
     def _sweeps_for(self, nanoseconds: float) -> int:
-        """Return how many full sweeps cost so much, at least one, and count them as spent."""
+        """Return how many full sweeps cost so much, 0 where there is one to be made anyway, and count them as spent."""
         n = 1 + int(nanoseconds / self._full_cost)
         self._spent += n * self._full_cost
-        return n
+        return n if n > 1 else 0
 
     def _full_sweep(self) -> None:
         """Set u = Fv and the greedy pairs, and test the bracket."""
@@ -240,7 +250,7 @@ class Rounds:
         gap = self._best_hi - self._best_lo
         if gap <= _PROGRESS * self._marked:
             self._marked, self._stale = gap, 0
-            self._v_then[:] = it.v
+            self._v_then = it.v.copy()
             return True
         self._stale += 1
         if self._changes == 0 and it.is_noise():
@@ -251,10 +261,14 @@ class Rounds:
         """Write out the rows of the chosen policy, unless they stand there already; False where they are too wide."""
         it, p = self._it, self._it.problem
         m, S = p.arrays, p.n_states
-        self._changes = differences(self._pair, self._pair_frozen)
-        self._is_same = self._chain is not None and not self._changes and m.kind == PLAIN and it.c == inf
-        if self._is_same:
+        if m.kind == PLAIN and it.c == inf:
+            rows = m.succ_ptr, m.succ, m.low, p.reward
+            self._changes, most = follow(*rows, self._pair, self._pair_frozen, self._room())
+            self._step, self._is_same = step_of(most), not self._changes
+            if self._changes:
+                self._resolvent.forget()
             return True
+        self._changes = int((self._pair != self._pair_frozen).sum())
         self._resolvent.forget()
         if m.kind == PLAIN:
             most = freeze(m.succ_ptr, m.succ, m.low, p.reward, self._pair, self._s_min, self._room())
@@ -296,7 +310,7 @@ class Rounds:
         if self._may_solve:
             by_sweeps = self._rounds_left() * (self._full_cost + (n + need) * price)
             by_systems = _SYSTEMS * (self._full_cost + self._resolvent.cost(chain, self._horizon, self._slowness))
-            if by_systems < by_sweeps:
+            if need and by_systems < by_sweeps:
                 self._solve()
                 return
         if need > 0.0:
@@ -318,7 +332,9 @@ class Rounds:
         a = (_DAMPED if most >= _INNER else 1.0) * self._step
         with it.phase("sweeps"):
             while left > 0:
-                n, _, width = chain_sweeps(self._chain, it.c, self._s_min, it.v, it.u, self._w, a, target, min(left, chunk))
+                n, _, width = chain_sweeps(
+                    self._chain, it.c, self._s_min, it.v, it.u, self._w, a, target, min(left, chunk)
+                )
                 it.sweeps += n
                 left = 0 if width <= target else left - n
                 it.tell()

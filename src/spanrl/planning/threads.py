@@ -78,30 +78,27 @@ class Sweeper:
 
     def improve(
         self, p: Problem, v: Vector, q: Vector, u: Vector, pair: NDArray[np.int64], *, blank: bool = False
-    ) -> tuple[float, float, int]:
+    ) -> None:
         """Set q to the value of every pair at v, u = Lv and ``pair`` to pairs that attain it.
 
-        ``blank`` tells that v = 0 in a plain model: then the rewards are the values. Returns (min(Lv − v), max(Lv − v), changes of pairs).
+        ``blank`` tells that v = 0 in a plain model: then the rewards are the values.
         """
         if blank:
             q[:] = p.reward
-            return improve_from(p.arrays.pair_ptr, p.reward, v, u, pair)  # type: ignore[no-any-return]
-        if not self.shares(p):
+            improve_from(p.arrays.pair_ptr, q, u, pair)
+        elif self.shares(p):
+            self._in_blocks(p, v, lambda m, ws, part: block_improve(m, p.reward, p.sign, ws, v, q, u[part], pair[part]))
+        else:
             if p.arrays.kind != PLAIN:
                 rank_states(p.sign, v, p.workspace)
-            return block_improve(p.arrays, p.reward, p.sign, p.workspace, v, v, q, u, pair)  # type: ignore[no-any-return]
-        found = self._in_blocks(
-            p, v, lambda m, ws, part: block_improve(m, p.reward, p.sign, ws, v, v[part], q, u[part], pair[part])
-        )
-        lo, hi, changes = zip(*found, strict=True)
-        return min(lo), max(hi), sum(changes)
+            block_improve(p.arrays, p.reward, p.sign, p.workspace, v, q, u, pair)
 
     def shares(self, p: Problem) -> bool:
         """Tell whether threads share the sweeps over a problem."""
         return self.threads > 1 and p.arrays.succ.size >= PAYS
 
-    def _in_blocks(self, p: Problem, v: Vector, work: Callable[[Any, Any, slice], Any]) -> list[Any]:
-        """Return what ``work`` returns for each block, the last of them in this thread."""
+    def _in_blocks(self, p: Problem, v: Vector, work: Callable[[Any, Any, slice], None]) -> None:
+        """Let ``work`` be done on each block, the last of them in this thread."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="spanrl")
         if self._problem is not p:
@@ -110,8 +107,9 @@ class Sweeper:
             rank_states(p.sign, v, p.workspace)
         *others, own = self._blocks
         under_way = [self._pool.submit(work, *block) for block in others]
-        last = work(*own)
-        return [*(block.result() for block in under_way), last]
+        work(*own)
+        for block in under_way:
+            block.result()
 
 
 def blocks(p: Problem, n: int) -> list[tuple[Any, Any, slice]]:
