@@ -85,3 +85,13 @@ def test_what_cannot_be_written_can_be_read(tmp_path: Path, capsys, monkeypatch)
     assert "certified in" in shown
     assert "cannot be written (No space left on device). Give another --policy-out." in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_is_there_though_nobody_reads_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("spanrl.cli.models._show_plan", closed)
+    out = tmp_path / "policy.csv"
+    cli.main(["plan", "inventory", "--policy-out", str(out)])
+    assert polars.read_csv(out).rows() == ROWS

@@ -165,3 +165,18 @@ def test_vacuity_is_that_of_the_intersection():
     assert (both[seen] <= 1 - low[seen] + 1e-12).all()
     assert (both <= alone + 1e-12).all()
     assert (both < alone - 1e-9).any()
+
+
+def test_states_that_nothing_leads_to_are_named():
+    """FrozenLake's holes keep their numbers but are never entered: UCRL hopes for them for ever, SCAL and PSRL do not."""
+    (note,) = learn("gym:FrozenLake-v1", "ucrl[bounds=kt]", horizon=10**6, seed=0).notes
+    assert "5 of 16 states were never seen; if nothing leads there, optimism about them never ends" in note
+    assert learn("gym:FrozenLake-v1", "psrl", horizon=10**6, seed=0).notes == []
+
+
+def test_start_states_with_different_gains():
+    apart = MDP.from_dense(np.eye(2)[:, None], [[0.2], [1.0]], start=[0.5, 0.5])
+    (note,) = learn(apart, "psrl", horizon=100, seed=0).notes
+    assert note.startswith("the optimal gains of the start states differ, and g* is their mean")
+    alike = MDP.from_dense(np.eye(2)[:, None], [[0.2], [0.2]], start=[0.5, 0.5])
+    assert learn(alike, "psrl", horizon=100, seed=0).notes == []

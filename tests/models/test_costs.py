@@ -52,7 +52,10 @@ def test_a_gymnasium_table_of_costs() -> None:
         P = {0: {0: [(1.0, 0, 3.0, False)], 1: [(0.5, 0, 1.0, False), (0.5, 0, 2.0, True)]}}  # noqa: RUF012
 
     mdp = MDP.from_gymnasium(Table(), start=0, costs=True)
-    assert (mdp.costs, mdp.reward.tolist(), mdp.r_min, mdp.r_max) == (True, [-3.0, -1.5], -3.0, -1.0)
+    assert (mdp.costs, mdp.reward.tolist(), mdp.r_min, mdp.r_max) == (True, [3.0, 1.5], 1.0, 3.0), (
+        "Gymnasium pays rewards"
+    )
+    assert solve(mdp).gain == pytest.approx(-3.0), "the best reward is the least cost"
 
 
 def test_bounded_models_swap_the_ends() -> None:

@@ -191,7 +191,9 @@ def test_endless_states_end_at_the_limit() -> None:
 
 def test_endless_lists_end_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spanrl.models.from_function._MOST", 1000)
-    with pytest.raises(ModelError, match=r"outcomes of state 's', action 'go' must be below 1,000; do they ever end"):
+    with pytest.raises(
+        ModelError, match=r"outcomes of state 's', action 'go' must be below 1,000; these may have no end"
+    ):
         one(repeat((0.0, "s", 0.0)))
     with pytest.raises(ModelError, match="actions of state 's' must be different"):
         one([(1.0, "s", 0.0)], actions=lambda s: repeat("a"))

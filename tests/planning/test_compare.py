@@ -85,7 +85,7 @@ def test_bad_policies(first, second, words) -> None:
 
 def test_policies_that_play_what_is_not_there() -> None:
     mdp = MDP.from_dense([[[1.0], [1.0]]], [[0.0, 1.0]], available=[[True, False]], state_names=["only"])
-    words = "compare: the second policy in state only plays an action that is not available there"
+    words = "compare: the second policy in state 'only' plays an action that is not available there"
     with pytest.raises(InputError, match=words):
         compare(mdp, Policy([[1.0, 0.0]]), Policy([[0.0, 1.0]]))
     with pytest.raises(ModelError, match=r"compare: the model must be an MDP; got str\. Use make"):

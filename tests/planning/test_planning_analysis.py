@@ -79,7 +79,7 @@ def test_evaluate_refuses_what_does_not_fit():
     mdp = make("three-state").mdp
     with pytest.raises(OptionError, match=r"must have shape \(3, 2\)"):
         evaluate(mdp, Policy([[1.0]]))
-    with pytest.raises(ModelError, match=r"state s0.*action that is not available"):
+    with pytest.raises(ModelError, match=r"state 's0'.*action that is not available"):
         evaluate(mdp, Policy([[0, 1], [1, 0], [1, 0]]))
     with pytest.raises(ModelError, match="must be an MDP"):
         evaluate(make("three-state"), Policy([[1.0]]))

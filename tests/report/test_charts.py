@@ -73,8 +73,6 @@ def test_the_constants_of_an_environment(tmp_path: Path) -> None:
         "S = 3, A = 2, g* = 0.75, sp(h*) = 1, D = ∞. Episodes are cut, which g* ignores: regrets are not exact."
     )
     assert constants in page(results, [known])
-    costly = replace(chapter, problem=chapter.problem | {"gain": -2.5, "costs": True})
-    assert chapter_section(costly, names, HORIZON).constants == "S = 3, A = 2, g* = 2.5", "a cost"
 
 
 def curve(*mean: float) -> Curve:

@@ -25,6 +25,7 @@ from spanrl.cli.output import (
     on_terminal,
     print_json,
     show,
+    show_sentence,
     terminable,
     tidy_path,
     to_number,
@@ -153,21 +154,20 @@ def _show_run(run: Any, written: Mapping[str, str]) -> None:
     if busy > 0:
         rows.append(("steps per second", f"{done / busy:,.0f}"))
     rows += written.items()
-    rows += [("note", note) for note in run.notes]
     for row in rows:
         table.add_row(*row)
     show(table)
+    for note in run.notes:
+        show_sentence(f"Note: {note}")
     powers = [i for i, t in enumerate(run.t) if t >= 10 and math.log10(t).is_integer()]
     if powers:
-        curve = TextTable("t", "regret", "pseudo-regret", "episodes", "span")
+        columns = {"regret": run.regret, "pseudo-regret": run.pseudo_regret}
+        if math.isnan(run.regret[-1]):
+            columns = {"cost" if run.costs else "reward": flip(run.costs, run.reward)}
+        curve = TextTable("t", *columns, "episodes", "span")
         for i in powers:
-            curve.add_row(
-                f"{run.t[i]:,}",
-                f"{run.regret[i]:.5g}",
-                f"{run.pseudo_regret[i]:.5g}",
-                f"{run.n_episodes[i]:,}",
-                f"{run.span[i]:.4g}",
-            )
+            values = (f"{column[i]:.5g}" for column in columns.values())
+            curve.add_row(f"{run.t[i]:,}", *values, f"{run.n_episodes[i]:,}", f"{run.span[i]:.4g}")
         show(curve)
 
 

@@ -24,6 +24,7 @@ from spanrl.cli.output import (
     on_terminal,
     print_json,
     show,
+    show_sentence,
     tell,
     to_number,
 )
@@ -77,7 +78,7 @@ def list_(
             table.add_row(entry.name, *([", ".join(given) or "–"] if with_parameters else []), entry.summary)
         show(table)
         if title == "environment":
-            print("Gymnasium's are named by their ids, such as gym:FrozenLake-v1.")
+            show_sentence("Gymnasium's are named by their ids, such as gym:FrozenLake-v1.")
 
 
 def _described(entry: Any) -> dict[str, Any]:
@@ -170,7 +171,7 @@ def plan(
         str,
         typer.Option(
             metavar="FILE",
-            help="Write the policy to a new file: .csv, .parquet, .json, or .png, a picture over the first two coordinates of the states.",
+            help="Write the policy to a new file: .csv, .parquet, .json, or .png, a picture, where states have one or two coordinates.",
         ),
     ] = "",
     costs: Costs = False,
@@ -195,16 +196,20 @@ def plan(
     if solution is None:
         with compiling("plan"):
             solution = solve(loaded, **options, threads=n_threads, progress=on_terminal())
-    _show_plan(model, loaded, bound, solution, as_json)
-    if policy_out:  # what cannot be written can still be read
-        write_policy(policy_out, solution.policy)
-        if not as_json:
-            print(f"The policy is in {visible(policy_out)}.")
+    try:
+        if policy_out:  # first, as whoever reads what is printed may stop reading
+            write_policy(policy_out, solution.policy)
+    finally:  # what cannot be written can still be read
+        _show_plan(model, loaded, bound, solution, as_json)
+    if policy_out and not as_json:
+        print(f"The policy is in {visible(policy_out)}.")
 
 
 def _show_plan(model: str, loaded: MDP | BoundedMDP, bound: float, solution: Solution, as_json: bool) -> None:
     """Print a solution, for people or as JSON."""
     if as_json:
+        from spanrl.models.costs import flip
+
         names = (
             name
             for name in solution.__dataclass_fields__
@@ -217,7 +222,7 @@ def _show_plan(model: str, loaded: MDP | BoundedMDP, bound: float, solution: Sol
             "transitions": [
                 [int(s), int(t), float(p)] for s, t, p in zip(chain.row, chain.col, chain.data, strict=True)
             ],
-            "reward": reward,
+            "reward": flip(solution.costs, reward),
         }
         print_json({**fields, "policy": solution.policy.probs, "optimistic": extended, **_sense_and_names(loaded)})
         return
@@ -251,7 +256,7 @@ def _show_plan(model: str, loaded: MDP | BoundedMDP, bound: float, solution: Sol
             "truncated": ["yes" if t else "" for t in solution.truncated[:_SHOWN]],
         },
     )
-    print("The bias is 0 in the first state; that of analyse, where P*h = 0, is another constant away.")
+    print("The bias is 0 in the first state; that of analyse, where P*h = 0, differs by a constant.")
 
 
 def _at_least_one(option: str, text: str) -> int:

@@ -229,6 +229,13 @@ def _stacked(content: TextTable) -> Any:
     return Padding(Group(*parts), (1, 0, 1, 1))
 
 
+def show_sentence(text: str) -> None:
+    """Print a sentence, broken between words where the terminal is too narrow for it."""
+    from rich.console import Console
+
+    Console(highlight=False, markup=False, emoji=False).print(visible(text))
+
+
 def say(text: str, *, flush: bool = False) -> None:
     """Print text on standard output."""
     print(visible_lines(text), flush=flush)

@@ -15,6 +15,7 @@ from spanrl.experiments.spec import Cell, load_spec
 from spanrl.experiments.spec_entry import SpecEntry, check_model
 from spanrl.experiments.statistics import Floats
 from spanrl.learning.files import CURVE, CURVE_FILE, META_FILE, check_columns, read_meta
+from spanrl.models.costs import flip
 
 VALUES = tuple(name for name in CURVE if name != "t")
 """What is measured along a run: reward, regret, pseudo_regret, span, n_episodes."""
@@ -35,6 +36,14 @@ class Problem(NamedTuple):
     diameter: float
     exact: bool
     costs: bool
+
+    def in_units(self) -> dict[str, Any]:
+        """Return all of it in the user's units: g* of a model with costs is a cost.
+
+        >>> Problem(3, 2, -2.5, 1.0, 9.0, True, True).in_units()["gain"]
+        2.5
+        """
+        return self._asdict() | {"gain": flip(self.costs, self.gain)}
 
 
 class StoredCell(NamedTuple):

@@ -116,13 +116,13 @@ class Results:
         """A row per environment with a finished cell: env, label, n_states, n_actions, gain g*, span sp(h*), diameter D, exact, costs.
 
         What is not known is NaN: of an environment without a table, of a multichain one, and D of those with more than 100 states. Not
-        ``exact`` is g* of an environment that cuts its episodes, for it ignores the cuts. In a model with ``costs`` g* is −cost.
+        ``exact`` is g* of an environment that cuts its episodes, for it ignores the cuts. In a model with ``costs`` g* is a cost.
         """
         kinds = {"env": str, "label": str, "n_states": int, "n_actions": int} | dict.fromkeys(_NUMBERS, float)
         kinds |= {"exact": bool, "costs": bool}
         first = {group.env.id: group for group in reversed(self.groups)}
         blocks = [
-            {"env": env.id, "label": env.label} | first[env.id].cells[0].problem._asdict()
+            {"env": env.id, "label": env.label} | first[env.id].cells[0].problem.in_units()
             for env in self.envs
             if env.id in first
         ]

@@ -6,7 +6,10 @@ thousands of runs, and whoever turns warnings into errors wants to see the curve
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
+
+import numpy as np
 
 from spanrl.agents.learner import Learner
 from spanrl.confidence.bounds import BOUNDS, make_bounds
@@ -28,7 +31,7 @@ _ROUNDING = 1e-6  # of the span: h* is as accurate as that
 
 def notes(learner: Any, optimum: Optimum | None, mdp: MDP | None = None) -> list[str]:
     """Return what is to be said of a learner at its horizon; optimum and model are the true ones, where they are known."""
-    found = [note_on_range(mdp)]
+    found = [note_on_range(mdp), note_on_start(optimum)]
     if isinstance(learner, Learner) and learner.episode is not None:
         costs = mdp is not None and mdp.costs
         found += [
@@ -65,6 +68,13 @@ def note_on_sets(learner: Learner) -> str | None:
     return f"{_fact(found)}, and plans rest on optimism alone; {remedy}"
 
 
+def note_on_start(optimum: Optimum | None) -> str | None:
+    """Say where the start decides what can be earned, so that the regret of one run says little."""
+    if optimum is None or optimum.starts_agree:
+        return None
+    return "the optimal gains of the start states differ, and g* is their mean: regrets mean something averaged over many runs only."
+
+
 def note_on_first_episode(learner: Learner) -> str | None:
     """Say where the first episode never ended, so that nothing was learnt from what it saw."""
     if learner.n_episodes > 1 or learner.t <= learner.info.n_states:  # no rule by visits allows more steps than that
@@ -86,6 +96,12 @@ def note_on_optimism(learner: Learner, optimum: Optimum | None, costs: bool = Fa
         f"the last plan still promises {what} of {promised:.4g}, nearer to {name} = {top:.4g} than to "
         f"g* = {best:.4g}: exploration has not ended"
     )
+    n_hidden = _n_never_seen(learner)
+    if n_hidden and rules.span_bound == inf and not rules.estimate.closes_states:
+        return (
+            f"{fact}. {n_hidden} of {info.n_states} states were never seen; if nothing leads there, optimism about them never ends: "
+            "SCAL bounds it, TUCRL gives them up, PSRL has none."
+        )
     if info.n_pairs > _MOST_PAIRS or learner.t < _MANY_STEPS:
         return f"{fact}. Bounds 'kt' and 'kl' of UCRL and SCAL are the narrowest."
     counts, t, _, state = _last_plan(learner)
@@ -133,6 +149,14 @@ def _other_bounds(learner: Learner) -> list[tuple[str, Estimate]]:
     level = getattr(learner.rules.estimate, "delta", None)
     delta = level if isinstance(level, float) and 0 < level < 1 else 0.05
     return [(name, make_bounds("learn", name, delta, 1.0, 1.0)) for name in BOUNDS]
+
+
+def _n_never_seen(learner: Learner) -> int:
+    """Return the number of states in which nothing was played and to which nothing has led."""
+    seen, info = learner.counts.seen, learner.info
+    hidden = np.add.reduceat(seen.n, info.pair_ptr[:-1]) == 0
+    hidden[seen.succ[: seen.succ_ptr[-1]]] = False
+    return int(hidden.sum())
 
 
 def _last_plan(learner: Learner) -> tuple[Any, int, Any, int]:

@@ -19,10 +19,14 @@ class Optimum(NamedTuple):
     gain: float
     bias: NDArray[np.float64]
     span: float | None
+    starts_agree: bool = True
+    """Whether all start states have that gain; otherwise it is their mean."""
 
 
 MOST_STATES = 100
 """For so many states the diameter takes a fraction of a second, which a run can spare."""
+
+_ROUNDING = 1e-9  # of the range of the rewards: gains are as accurate as that
 
 _OPTIMA: WeakKeyDictionary[MDP, Optimum] = WeakKeyDictionary()  # models do not change: many runs on one ask once
 
@@ -35,7 +39,10 @@ def find_optimum(mdp: MDP | None) -> Optimum | None:
     if best is None:
         found = analyse(mdp, diameter=False)
         gain, bias = flip(mdp.costs, float(np.dot(mdp.start, found.gains))), flip(mdp.costs, found.bias)
-        best = _OPTIMA[mdp] = Optimum(gain, bias, found.span)
+        agree = found.span is not None or bool(
+            np.ptp(found.gains[mdp.start > 0]) <= _ROUNDING * (mdp.r_max - mdp.r_min)
+        )
+        best = _OPTIMA[mdp] = Optimum(gain, bias, found.span, agree)
     return best
 
 

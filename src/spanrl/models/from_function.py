@@ -121,7 +121,7 @@ def _check_lengths(found: _Exploration, ptr: Array) -> None:
         return
     i = int(np.argmax(bad))
     s = int(np.searchsorted(np.array(found.pair_ptr), i, side="right")) - 1
-    rule = "must be at least one; got none" if lengths[i] == 0 else f"must be below {_MOST:,}; do they ever end?"
+    rule = "must be at least one; got none" if lengths[i] == 0 else f"must be below {_MOST:,}; these may have no end"
     raise _fault(found.states[s], found.action_names[found.action[i]], rule, _SHAPE)
 
 
@@ -228,8 +228,13 @@ class _Exploration:
         try:
             numbers = [self._action_number[action] for action in listed]
         except (TypeError, _TooManyError) as error:
-            what = "be hashable" if isinstance(error, TypeError) else f"be at most {_MOST:,} in all"
-            raise _fault(state, None, f"must {what}; got {shown(list(listed[:4]))}", "Name them by text.") from None
+            rule, remedy = (
+                f"must be at most {_MOST:,} in all; these may have no end",
+                "Return a list of the actions allowed.",
+            )
+            if isinstance(error, TypeError):
+                rule, remedy = f"must be hashable; got {shown(list(listed[:4]))}", "Name them by text."
+            raise _fault(state, None, rule, remedy) from None
         if not numbers or len(set(numbers)) < len(numbers):
             rule = "must be different" if numbers else "must be at least one"
             raise _fault(state, None, f"{rule}; got {shown(list(listed[:20]))}", "List each action once.")

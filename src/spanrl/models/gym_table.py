@@ -5,6 +5,7 @@ An outcome with ``terminated`` goes on at a start state: it becomes one outcome 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ def from_gymnasium(
     """Read the table of ``env``; see :meth:`MDP.from_gymnasium`."""
     table = read_table("MDP.from_gymnasium", env, r_min, r_max, start)
     low, high = table.range
-    return MDP.from_pairs(
+    mdp = MDP.from_pairs(
         table.state,
         table.action,
         table.ptr,
@@ -45,9 +46,9 @@ def from_gymnasium(
         table.mean,
         r_min=low,
         r_max=high,
-        costs=costs,
         start=table.start,
     )
+    return replace(mdp, costs=True) if costs else mdp
 
 
 def read_table(

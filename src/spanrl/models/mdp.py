@@ -243,7 +243,8 @@ class MDP(PairTable):
         """Build from a Gymnasium environment that has a table ``env.unwrapped.P[s][a] = [(p, s', r, terminated), …]``.
 
         An outcome with ``terminated`` continues at the start distribution, so that terminal states keep their number but are
-        never entered. The reward range defaults to that of the table. With ``costs`` its numbers, and the range, are costs.
+        never entered. The reward range defaults to that of the table. Gymnasium pays rewards: with
+        ``costs`` they stay what they are, and results show costs = −rewards.
         """
         from spanrl.models.gym_table import from_gymnasium
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spanrl.experiments.plotting import TITLES
-from spanrl.models.costs import flip
 from spanrl.report.chapters import Chapter
 from spanrl.report.data import SHOWN_FIRST, chart_caption
 from spanrl.report.standings import Estimate, Standing, p_text
@@ -58,7 +57,7 @@ def chapter_section(chapter: Chapter, agents: Mapping[str, str], horizon: int) -
 
 def _constants(chapter: Chapter) -> str:
     """Return the size of the environment and what is known of it: g*, sp(h*), D."""
-    known = chapter.problem | {"gain": flip(chapter.problem["costs"], chapter.problem["gain"])}
+    known = chapter.problem
     names = {"gain": "g*", "span": "sp(h*)", "diameter": "D"}
     told = [f"{letters} = {number(known[key])}" for key, letters in names.items() if not math.isnan(known[key])]
     cut = "" if known["exact"] else ". Episodes are cut, which g* ignores: regrets are not exact."
