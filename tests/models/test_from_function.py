@@ -212,3 +212,15 @@ def test_what_a_function_raises_passes_with_a_note() -> None:
     with pytest.raises(ZeroDivisionError) as divided:
         MDP.from_function((3, 2), lambda s: [1 // 0], outcomes)
     assert divided.value.__notes__ == ["MDP.from_function: raised for state (3, 2)."]
+
+
+def test_a_declared_range_holds_for_every_outcome_not_only_for_the_mean() -> None:
+    def outcomes(s: int, a: str) -> list[tuple[float, int, float]]:
+        return [(0.5, 1 - s, 0.0), (0.5, s, 5.0 if s else 3.0)]
+
+    words = r"outcomes of state 1, action 'go' must pay or cost within \[r_min, r_max\] = \[0, 3\]; one is 5"
+    with pytest.raises(ModelError, match=words):
+        MDP.from_function(0, lambda s: ["go"], outcomes, costs=True, r_min=0, r_max=3)
+    assert MDP.from_function(0, lambda s: ["go"], outcomes, costs=True, r_min=0, r_max=5).r_min == -5.0
+    with pytest.raises(ModelError, match="r_min and r_max must be numbers; got 'low'"):
+        MDP.from_function(0, lambda s: ["go"], outcomes, r_min="low")

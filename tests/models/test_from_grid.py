@@ -144,6 +144,7 @@ def test_bad_outcomes(outcome: Any, words: str) -> None:
         ({"start": {(0, 0): 0.3}}, "got sum 0.3"),
         ({"allowed": lambda s, a: s[:, 0]}, r"what allowed returns for action 'go' must be booleans of shape \(1,\)"),
         ({"allowed": lambda s, a: s[:, 0] < 0}, r"state \(0, 0\) has no action; every state must have at least one"),
+        ({"r_max": -1.0}, r"outcome 0 of state \(0, 0\), action 'go' pays or costs 0, must lie in \[r_min, r_max\] = \[-inf, -1\]"),
         ({"max_states": 4}, r"at most 4 states may be reached \(max_states\); \(1, 2\) is one more"),
         ({"max_states": 4, "reachable": False}, "at most 4 states are allowed .*; the grid has 6"),
     ],

@@ -35,6 +35,18 @@ def flip_ends(costs: bool, low: Number, high: Number) -> tuple[Number, Number]:
     return (flip(costs, high), flip(costs, low)) if costs else (low, high)
 
 
+def declared_ends(who: str, r_min: float | None, r_max: float | None) -> tuple[float, float]:
+    """Return the declared range of rewards or costs, with −∞ or ∞ in the place of an end that was left out.
+
+    >>> declared_ends("MDP", 0, None)
+    (0.0, inf)
+    """
+    try:
+        return -np.inf if r_min is None else float(r_min), np.inf if r_max is None else float(r_max)
+    except (TypeError, ValueError, OverflowError):
+        return checks.reward_range(who, r_min, r_max)  # type: ignore[arg-type]  # says what is wrong
+
+
 class RewardRange(NamedTuple):
     """The range of the rewards of a model."""
 

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spanrl.errors import ModelError
+from spanrl.models import checks
 from spanrl.models.checks import Array
+from spanrl.models.costs import declared_ends
 from spanrl.models.labels import StateNames, is_hashable, shown
 from spanrl.models.rows import mean_rewards
 from spanrl.terminal import counting
@@ -95,6 +97,7 @@ def from_function(
     )
     _check_lengths(found, ptr)
     prob, reward = (np.frombuffer(part, dtype=np.float64) for part in (found.prob, found.reward))
+    _check_range(found, ptr, prob, reward, declared_ends(_WHO, r_min, r_max))
     first = np.zeros(pair_ptr.size - 1)
     first[: len(begins)] = list(begins.values())
     return cls.from_pairs(
@@ -120,9 +123,18 @@ def _check_lengths(found: _Exploration, ptr: Array) -> None:
     if not bad.any():
         return
     i = int(np.argmax(bad))
-    s = int(np.searchsorted(np.array(found.pair_ptr), i, side="right")) - 1
     rule = "must be at least one; got none" if lengths[i] == 0 else f"must be below {_MOST:,}; these may have no end"
-    raise _fault(found.states[s], found.action_names[found.action[i]], rule, _SHAPE)
+    raise _fault(*found.pair(i), rule, _SHAPE)
+
+
+def _check_range(found: _Exploration, ptr: Array, prob: Array, reward: Array, ends: tuple[float, float]) -> None:
+    """Check that everything that may be paid lies in the range that was declared, not only the means."""
+    low, high = ends
+    bad = (prob > 0) & ((reward < low - checks.ROUNDING) | (reward > high + checks.ROUNDING))
+    if bad.any():
+        j = int(np.argmax(bad))
+        rule = f"must pay or cost within [r_min, r_max] = [{low:g}, {high:g}]; one is {reward[j]:.12g}"
+        raise _fault(*found.pair(checks.pair_of(ptr, j)), rule, "Pass another r_min or r_max.")
 
 
 class _TooManyError(Exception):
@@ -208,6 +220,11 @@ class _Exploration:
             error.add_note(f"{_WHO}: raised for {_named(state, action)}.")
             raise
 
+    def pair(self, i: int) -> tuple[Any, Any]:
+        """Return state and action of pair i."""
+        s = int(np.searchsorted(np.array(self.pair_ptr), i, side="right")) - 1
+        return self.states[s], self.action_names[self.action[i]]
+
     def _store(self, outcomes: Any) -> None:
         """Move the block of plain lists into the arrays."""
         succ, prob, reward = self._block
@@ -217,8 +234,7 @@ class _Exploration:
         except (TypeError, ValueError, OverflowError) as error:
             bad = next(j for j, pair in enumerate(zip(prob, reward, strict=True)) if not all(map(_is_number, pair)))
             i = int(np.searchsorted(np.array(self.succ_ptr), len(self.succ) + bad, side="right")) - 1
-            s = int(np.searchsorted(np.array(self.pair_ptr), i, side="right")) - 1
-            raise _explained(outcomes, self.states[s], self.action_names[self.action[i]], error) from None
+            raise _explained(outcomes, *self.pair(i), error) from None
         self.succ.extend(succ)
         for part in self._block:
             part.clear()

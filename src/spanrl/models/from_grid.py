@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from spanrl.errors import ModelError
 from spanrl.models import checks, labels
 from spanrl.models.checks import Array
-from spanrl.models.costs import flip, reward_range
+from spanrl.models.costs import declared_ends, flip, reward_range
 from spanrl.models.from_function import check_limit, start_states
 from spanrl.models.grid import Grid
 from spanrl.models.labels import shown
@@ -98,7 +98,7 @@ def from_grid(
         raise ModelError(f"{_WHO}: start must be given where the reachable part is wanted.")
     begins = {grid.name(0): 1.0} if start is None else start_states(_WHO, start)
     first = np.array([grid.find(state) for state in begins], dtype=np.int64)
-    asked = _Functions(grid, names, outcomes, allowed)
+    asked = _Functions(grid, names, outcomes, allowed, declared_ends(_WHO, r_min, r_max))
     with counting("states", show=bool(progress)) as tell:
         if reachable:
             cells = _reach(asked, first, int(max_states), tell)
@@ -153,8 +153,10 @@ class _Answer(NamedTuple):
 class _Functions:
     """The functions of the user, and what they return checked."""
 
-    def __init__(self, grid: Grid, names: tuple[Any, ...], outcomes: Any, allowed: Any) -> None:
-        self.grid, self.names, self._outcomes, self._allowed = grid, names, outcomes, allowed
+    def __init__(
+        self, grid: Grid, names: tuple[Any, ...], outcomes: Any, allowed: Any, ends: tuple[float, float]
+    ) -> None:
+        self.grid, self.names, self._outcomes, self._allowed, self._ends = grid, names, outcomes, allowed, ends
         self._most = 16  # outcomes of a pair so far
 
     def blocks(self, cells: Array) -> Iterator[Array]:
@@ -244,6 +246,11 @@ class _Functions:
         self._reject(
             (cell < 0) & (prob > 0), states, a, where,
             lambda i: f"leads to {tuple(nexts[i].tolist())}, must lead into the grid or have probability 0",
+        )  # fmt: skip
+        low, high = self._ends
+        self._reject(
+            ((reward < low - checks.ROUNDING) | (reward > high + checks.ROUNDING)) & (prob > 0), states, a, where,
+            lambda i: f"pays or costs {reward[i]:.12g}, must lie in [r_min, r_max] = [{low:g}, {high:g}]",
         )  # fmt: skip
         return prob, cell, np.where(prob > 0, reward, 0.0)
 
