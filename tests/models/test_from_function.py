@@ -98,6 +98,7 @@ def test_a_bar_is_shown_when_asked(capsys: pytest.CaptureFixture[str], monkeypat
     monkeypatch.setattr("spanrl.terminal._PATIENCE", 0.0)
     monkeypatch.setattr("spanrl.models.from_function._BLOCK", 10)
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")  # rich draws no bars on a dumb one
     MDP.from_function(*two_queues(4), progress=True)
     out, err = capsys.readouterr()
     assert out == ""

@@ -302,7 +302,7 @@ def failing(drive, text):
 def test_cluster_that_is_not_there_is_told_before_any_work(tmp_path):
     pytest.importorskip("ray")
     with pytest.raises(OptionError, match="no Ray cluster was found"):
-        reproduce.reproduce(out=tmp_path / "new", scale="smoke", only=["X1"], engine="ray", address="auto")
+        reproduce.reproduce(out=tmp_path / "new", scale="smoke", only=["X1"], engine="ray", address="127.0.0.1:1")
     assert not (tmp_path / "new").exists()
 
 

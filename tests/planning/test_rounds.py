@@ -205,6 +205,7 @@ def test_max_sweeps_ends_the_rounds():
 def test_a_bar_appears_where_a_solve_takes_long(monkeypatch, capsys):
     monkeypatch.setattr("spanrl.planning.progress._PATIENCE", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")  # rich draws no bars on a dumb one
     solve(river(300), progress=True)
     assert "sweeps, width" in capsys.readouterr().err
     solve(river(300))
