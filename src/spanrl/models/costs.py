@@ -44,7 +44,7 @@ def declared_ends(who: str, r_min: float | None, r_max: float | None) -> tuple[f
     try:
         return -np.inf if r_min is None else float(r_min), np.inf if r_max is None else float(r_max)
     except (TypeError, ValueError, OverflowError):
-        return checks.reward_range(who, r_min, r_max)  # type: ignore[arg-type]  # says what is wrong
+        return checks.reward_range(who, r_min, r_max)  # says what is wrong
 
 
 class RewardRange(NamedTuple):
