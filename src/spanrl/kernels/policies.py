@@ -228,6 +228,13 @@ def move(v, u, a, shift):
 
 
 @kernel
+def copy(x, y):
+    """Set y = x, whatever stood there: new room may hold NaN, of which :func:`move` would keep something."""
+    for s in range(x.size):
+        y[s] = x[s]
+
+
+@kernel
 def chain_sweeps(chain, c, s_min, v, u, w, a, target, budget):
     """Sweep over a frozen policy with steps of length a until its bracket is at most ``target`` wide, or the budget is spent.
 
@@ -239,7 +246,7 @@ def chain_sweeps(chain, c, s_min, v, u, w, a, target, budget):
         is_leap_due = n % _EVERY == _EVERY - 1
         x, y = (v, u) if n % 2 == 0 else (u, v)
         if is_leap_due:
-            move(w, y, 1.0, 0.0)
+            copy(y, w)
         lo, hi = chain_sweep(chain, c, s_min, x, a, shift, y)
         width, shift = hi - lo, a * (lo + hi) / 2.0
         first = width if n == 0 else first
