@@ -16,7 +16,7 @@ from spanrl.kernels.jit import kernel
 from spanrl.kernels.layout import PLAIN
 
 _SHORTEST = 1e-3  # probabilities of leaving below which steps are not made longer: they would cost digits
-_MOST_NARROWER, _LEAST_NARROWER = 0.1, 1e-4
+_LEAST_NARROWER = 1e-4
 _EVERY = 6  # sweeps between two looks for a leap
 _LONGEST_LEAP = 1e-6  # 1 − λ: beyond that digits are lost
 _FEW_SWEEPS = 25  # over one policy: not worth looking for another way
@@ -285,7 +285,7 @@ def leap(x, y, z):
 
 
 @kernel
-def fast_rounds(m, reward, blank, q, v, u, w, pair, pair_frozen, chain, step, tol, rounding, warm, look, budget):
+def fast_rounds(m, reward, blank, q, v, u, w, pair, pair_frozen, chain, step, tol, rounding, narrower, warm, look, budget):
     """Run rounds of policy improvement on a plain model, as long as a few sweeps over a policy are enough for it.
 
     A round is a sweep over all actions, whose bracket is tested, and sweeps over the policy that it chose. ``blank`` tells that v = 0: then
@@ -311,7 +311,7 @@ def fast_rounds(m, reward, blank, q, v, u, w, pair, pair_frozen, chain, step, to
             continue
         changes, most = follow(m.succ_ptr, m.succ, m.low, reward, pair, pair_frozen, chain)
         step = step_of(most)
-        target = target_of(hi - lo, tol, changes / pair.size)
+        target = target_of(hi - lo, tol, narrower, changes / pair.size)
         move(v, u, step, step * (lo + hi) / 2.0)
         n, first, last = chain_sweeps(chain, np.inf, 0, v, u, w, step, target, look)
         total += n
@@ -323,12 +323,12 @@ def fast_rounds(m, reward, blank, q, v, u, w, pair, pair_frozen, chain, step, to
 
 
 @kernel
-def target_of(width, tol, changed):
+def target_of(width, tol, narrower, changed):
     """Return how narrow the bracket of a policy is to become, given that of the last full sweep and the part of the states that changed.
 
-    The fewer change, the nearer the policy is to the last one, and the better an evaluation pays.
+    It is to be ``narrower`` at least. The fewer change, the nearer the policy is to the last one, and the better an evaluation pays.
     """
-    return max(width * min(max(10.0 * changed, _LEAST_NARROWER), _MOST_NARROWER), tol / 2.0)
+    return max(width * min(max(10.0 * changed, _LEAST_NARROWER), narrower), tol / 2.0)
 
 
 @kernel

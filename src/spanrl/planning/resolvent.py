@@ -15,13 +15,13 @@ much as the factors would, they take over. Costs are counted, not measured, so t
 
 from __future__ import annotations
 
-from math import inf, isnan, sqrt
-from typing import Any
+from math import inf, isnan, log, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spanrl.kernels.dissection import count_factors, dissect, neighbours, new_tree
-from spanrl.kernels.krylov import System, iterate, new_system, remainder, start
+from spanrl.kernels.krylov import Progress, System, gather, iterate, new_system, remainder, restart, start
 from spanrl.kernels.policies import Chain
 from spanrl.planning.factors import Solver, cost, factors_of
 from spanrl.planning.problem import Vector
@@ -30,159 +30,194 @@ ENTRY_BYTES = 16
 """Memory of an entry of the factors: a number, its row, and what the factorisation needs besides."""
 
 # Nanoseconds, measured on one machine; the ratios are what matters.
-_KRYLOV_CALL, _KRYLOV_ENTRY, _KRYLOV_STATE = 1e5, 3.6, 8.0  # one iteration: two passes over the rows, and the vectors
+_KRYLOV_CALL, _KRYLOV_ENTRY, _KRYLOV_STATE = 1e5, 1.8, 8.0  # one iteration: a pass over the rows, and the vectors
 _ORDER_ENTRY, _ORDER_STATE = 80.0, 150.0  # neighbours, dissection, count
 _COUNT_ENTRY, _COUNT_STATE = 20.0, 40.0  # neighbours and count, where there is an order
-_AGAIN_ENTRY, _AGAIN_STATE = 3.0, 10.0  # another right-hand side
 _CALL = 5e7  # a kernel call: Ctrl-C is seen in between
 
+_FIRST_HORIZON, _LONGEST_HORIZON, _LONGER = 64.0, 1e8, 8.0  # of BiCGSTAB, of both, and its growth from system to system
+_PART, _ROUGHLY = 0.3, 3e-3  # of the residual, that BiCGSTAB may leave: of what is wanted once the policy is settled, and before
 _SMALLEST_PART, _SMALLEST_GOAL = 1e-8, 1e-14  # of the residual, and of that of the preconditioned system
 _LARGER = 3.0  # the largest residual may be so many times as large as asked for
+_TRIAL = 0.25  # of the price of looking at the factors: what iterations may cost before
 _PARTIAL = 0.3  # a residual that is good enough where nothing better is to be had
 _MOST_ITERATIONS = 3000
 _NEARLY_CONSTANT = 1e-2  # part of x that is not a constant
 _STILL_GOOD = 1.2  # times the entries of the last factors, for which an order is kept
-_TRIAL = 0.15  # of the cost of the factors: what BiCGSTAB may take where it seems to be the worse way
-_PATIENCE = 4.0  # times the predicted iterations, before the factors are looked at
+
+
+class _Run(NamedTuple):
+    """How far BiCGSTAB has come with one system."""
+
+    part: float  # of the residual that may be left
+    progress: Progress
+    goal: float  # of the preconditioned system, for that
+    left: float = 1.0
+
+    @property
+    def iterations_left(self) -> float:
+        """Predict how many more iterations are needed, at the pace so far."""
+        n, first, norm, _ = self.progress
+        return n * log(norm / (self.goal * first)) / log(first / norm) if 0.0 < norm < first else inf
 
 
 class Resolvent:
     """The linear systems of one solve. What was learnt about one policy predicts the cost of the next."""
 
-    def __init__(self, memory: float) -> None:
+    def __init__(self, memory: float, *, is_cautious: bool) -> None:
         """Allow the factors so many bytes."""
+        self._is_cautious = is_cautious
         self._most_entries = memory / ENTRY_BYTES / 2
         self._order, self._entries = np.empty(0, dtype=np.int64), 0.0  # of one factor, 0: there is no order yet
         self._near: tuple[Any, Any]  # the neighbours of each state of that policy
         self._tree, self._products = new_tree(0), 0.0
-        self._iterations = 0.0  # of the last system; 0: none yet
+        self._horizon, self._longest = _FIRST_HORIZON, _LONGEST_HORIZON
+        self._iterations = 0.0  # of the last system; 0: none yet, infinite: it was no good
         self._factor_cost: float | None = None  # of the last policy looked at; infinite: too large
-        self._trusts_krylov = True
         self._system: System | None = None
         self._factors: Solver | None = None  # of the last system, where it was solved by them
+        self._has_looked = False
+        self.spent = 0.0
+        """Nanoseconds that the last system cost, about."""
         self.factor_size = 0
         """Entries of the largest factors that were made."""
         self.iterations = 0
         """Iterations of BiCGSTAB in all."""
-        self.last_way = ""
-        """"krylov" or "factors": how the last system was solved."""
 
-    def cost(self, chain: Chain, horizon: float, slowness: float) -> float:
+    def cost(self, chain: Chain, slowness: float) -> float:
         """Predict the nanoseconds of the next :meth:`solve`, on a chain that takes ``slowness`` sweeps for a factor of e."""
-        krylov = _KRYLOV_CALL + self._predicted(horizon, slowness) * _iteration_cost(chain)
-        factors = self._looking_cost(chain) if self._factor_cost is None else self._factor_cost
-        return factors if not self._trusts_krylov else krylov if self._factor_cost is None else min(krylov, factors)
+        krylov = self._krylov_cost(chain, slowness)
+        if self._factor_cost is None:
+            return krylov if krylov < inf else self._looking_cost(chain)
+        return min(krylov, self._factor_cost)
 
     def forget(self) -> None:
         """Note that the next policy is another one than the last."""
         self._factors = None
 
-    def solve_again(self, d: Vector) -> tuple[Vector, float] | None:
-        """Return x for the same policy and another d, by the factors of the last system, and what it cost; None where it had none."""
-        if self._factors is None:
-            return None
-        return self._by_factors(self._factors, d), _AGAIN_ENTRY * self._factors.nnz + _AGAIN_STATE * d.size
+    def solve_again(self, d: Vector) -> Vector | None:
+        """Return x for the same policy and another d, by the factors of the last system; None where it had none."""
+        return None if self._factors is None else self._by_factors(self._factors, d)
 
-    def solve(
-        self, chain: Chain, horizon: float, d: Vector, slowness: float, part: float
-    ) -> tuple[Vector | None, float]:
-        """Return x up to a constant, or None where neither way got there, and what it cost in nanoseconds.
+    def solve(self, chain: Chain, d: Vector, slowness: float, wanted: float, *, is_settled: bool) -> Vector | None:
+        """Return x up to a constant, or None where neither way got there.
 
-        BiCGSTAB may leave a ``part`` of the residual; it is not asked for more than rounding allows.
+        The bracket is to become ``wanted`` times narrower, in one go where the policy ``is_settled``: there BiCGSTAB has the horizon
+        that it takes. Factors have the longest, as they cost the same for each.
         """
-        part = max(part, _SMALLEST_PART)
-        self._factors = None
-        spent, one = 0.0, _iteration_cost(chain)
-        looking = self._looking_cost(chain)
-        predicted = self._predicted(horizon, slowness)
-        if self._factor_cost == inf:
-            budget = _MOST_ITERATIONS
-        elif self._trusts_krylov and self._factor_cost is None and predicted * one < looking:
-            budget = int(max(_PATIENCE * predicted, looking / one))
-        else:
-            spent += looking
-            self._factor_cost = self._look(chain)
-            self._trusts_krylov = self._trusts_krylov or self._factor_cost == inf
-            share = 0.0 if not self._trusts_krylov else _TRIAL if self._factor_cost < predicted * one else 1.0
-            budget = int(min(share * self._factor_cost / one, _MOST_ITERATIONS))
-        if budget:
-            x, n, left = self._iterate(chain, horizon, d, part, budget)
-            spent += _KRYLOV_CALL + n * one
-            if left <= part:
-                return x, spent
-            if self._factor_cost is None:
-                spent += looking
-                self._factor_cost = self._look(chain)
-            if self._factor_cost == inf:  # nothing else is to be had
-                if left > _PARTIAL and budget < _MOST_ITERATIONS:
-                    x, n, left = self._iterate(chain, horizon, d, part, _MOST_ITERATIONS)
-                    spent += n * one
-                return (x if left <= _PARTIAL else None), spent
-            self._trusts_krylov = False
-        assert self._factor_cost is not None
-        return self._factorise(chain, horizon, d), spent + self._factor_cost
+        self._factors, self._has_looked, self.spent = None, False, 0.0
+        self._longest = min(self._longest * _LONGER, _LONGEST_HORIZON)
+        self._horizon = min(self._horizon * _LONGER, self._longest)
+        if is_settled:
+            self._horizon = min(max(self._horizon, wanted * slowness), self._longest)
+        krylov = self._krylov_cost(chain, slowness)
+        if krylov <= (inf if self._factor_cost is None else self._factor_cost) and self._iterations < inf:
+            part = max(_PART / wanted if is_settled else _ROUGHLY, _SMALLEST_PART)
+            x = self._by_iterations(chain, d, part, krylov)
+            if x is not None:
+                return x
+        return self._by_new_factors(chain, d)
 
-    def distrust(self) -> bool:
-        """Note that the last solution was no good; return whether the next one will be found in another way."""
-        if self.last_way != "krylov" or not self._trusts_krylov or self._factor_cost == inf:
-            return False
-        self._trusts_krylov = False
-        return True
+    def distrust(self) -> None:
+        """Note that the last solution was no good: the next one has a shorter horizon, and factors if they can be had."""
+        self._longest = max(self._used() / _LONGER**2, 2.0)
+        self._horizon = min(self._horizon, self._longest)
+        self._prefer_factors()
 
-    def _predicted(self, horizon: float, slowness: float) -> float:
-        """Return the iterations of the next system: half as many again as the last one took, or a guess from the speed of sweeps."""
-        return 1.5 * self._iterations if self._iterations else 4 + 4 * sqrt(min(horizon, slowness))
+    def _used(self) -> float:
+        return self._longest if self._factors is not None and not self._is_cautious else self._horizon
 
-    def _iterate(self, chain: Chain, horizon: float, d: Vector, part: float, budget: int) -> tuple[Vector, int, float]:
-        """Iterate from 0; return (x, iterations, what is left of the residual)."""
-        if self._system is None or self._system.succ is not chain.succ:
-            self._system = new_system(chain.ptr, chain.succ, chain.prob)
-        system = self._system
-        progress, chunk = start(system, chain, horizon, d), max(1, int(_CALL / _iteration_cost(chain)))
-        goal, left = part, 1.0
-        while progress.n < budget and left > part and goal > _SMALLEST_GOAL:
+    def _prefer_factors(self) -> None:
+        self._iterations = self._iterations if self._factor_cost == inf else inf
+
+    def _krylov_cost(self, chain: Chain, slowness: float) -> float:
+        """Predict the cost of BiCGSTAB: half as many iterations again as the last system took, or a guess from the speed of sweeps."""
+        n = 1.5 * self._iterations if self._iterations else 4 + 1.5 * sqrt(min(self._horizon, slowness))
+        return _KRYLOV_CALL + n * _iteration_cost(chain)
+
+    def _by_iterations(self, chain: Chain, d: Vector, part: float, worth: float) -> Vector | None:
+        """Iterate until a ``part`` of the residual is left, or until factors are the better way; then return None.
+
+        The factors are looked at when iterations have cost a quarter of what that costs; they take over if they are ``worth`` it, or when
+        iterations have cost as much.
+        """
+        if self._system is None or self._system.succ.size < chain.succ.size:
+            self._system = new_system(chain)
+        run = _Run(part, start(chain, self._system, self._horizon, d), part / 2)
+        if self._factor_cost is None:
+            run = self._iterate(chain, d, run, _TRIAL * self._looking_cost(chain))
+            if run.left > part:
+                self._look(chain)
+                worth = run.iterations_left * _iteration_cost(chain)
+        if run.left > part and self._factor_cost is not None and worth <= self._factor_cost:
+            run = self._iterate(chain, d, run, self._factor_cost)
+        if run.left > part and self._factor_cost == inf and not isnan(run.progress.norm):  # nothing else is to be had
+            gather(chain, self._system, run.progress.k)
+            run = run._replace(left=float(remainder(chain, self._system, self._horizon, d)))
+        n = run.progress.n
+        self.iterations += n
+        self._iterations = float(n)
+        self.spent += _KRYLOV_CALL + n * _iteration_cost(chain)
+        if run.left <= (_PARTIAL if self._factor_cost == inf else part):
+            return self._system.x
+        self._prefer_factors()
+        return None
+
+    def _iterate(self, chain: Chain, d: Vector, run: _Run, price: float) -> _Run:
+        """Go on until no more than a part of the residual is left, or so much has been spent on this system."""
+        system, horizon, one = self._system, self._horizon, _iteration_cost(chain)
+        part, progress, goal, left = run
+        most, chunk = min(int(min(price / one, _MOST_ITERATIONS)), _MOST_ITERATIONS), max(1, int(_CALL / one))
+        while progress.n < most and left > part and goal > _SMALLEST_GOAL:
             before = progress.n
-            progress = iterate(system, progress, goal, min(chunk, budget - before))
-            reached = progress.norm <= goal * goal * progress.first
-            if reached:
-                left = float(remainder(system, chain, horizon, d)) / _LARGER
+            progress = iterate(chain, system, progress, goal, min(chunk, most - before))
+            if isnan(progress.norm):
+                return _Run(part, progress, goal, inf)
+            if progress.norm <= goal * progress.first:
+                gather(chain, system, progress.k)
+                left = float(remainder(chain, system, horizon, d)) / _LARGER
                 goal *= min(max(part / left, _SMALLEST_PART), 1.0) / 2 if left > 0.0 else 1.0
-            elif progress.n == before or isnan(progress.norm):
-                break
-        self.last_way = "krylov"
-        self.iterations += progress.n
-        self._iterations = float(progress.n)
-        return system.x, progress.n, inf if isnan(left) or isnan(progress.norm) else left
+                progress = progress._replace(norm=restart(chain, system), k=0)
+        return _Run(part, progress, goal, left)
 
     def _looking_cost(self, chain: Chain) -> float:
         entry, state = (_COUNT_ENTRY, _COUNT_STATE) if self._entries else (_ORDER_ENTRY, _ORDER_STATE)
         return float(entry * chain.ptr[-1] + state * chain.out.size)
 
-    def _look(self, chain: Chain) -> float:
-        """Order the states for elimination; return the nanoseconds of a factorisation, infinite where the factors are too large.
+    def _look(self, chain: Chain) -> None:
+        """Order the states for elimination, and count what a factorisation would cost: infinite where the factors are too large.
 
         The order of the last policy is kept where it serves this one, too.
         """
+        self.spent += self._looking_cost(chain)
+        self._has_looked = True
         self._near = ptr, near = neighbours(chain.ptr, chain.succ)
         most = min(_STILL_GOOD * self._entries, self._most_entries)
         entries, products = count_factors(ptr, near, self._order, most, self._tree) if self._entries else (inf, inf)
         if entries == inf:
             self._order, self._tree = np.empty(ptr.size - 1, dtype=np.int64), new_tree(ptr.size - 1)
             if not dissect(ptr, near, self._most_entries, self._order):
-                self._entries = 0.0
-                return inf
+                self._entries, self._factor_cost = 0.0, inf
+                return
             entries, products = count_factors(ptr, near, self._order, self._most_entries, self._tree)
             self._entries = entries if entries < inf else 0.0
         self._products = products
-        return cost(self._order.size, entries, products)
+        self._factor_cost = cost(self._order.size, entries, products)
 
-    def _factorise(self, chain: Chain, horizon: float, d: Vector) -> Vector | None:
-        self._factors = factors_of(chain, horizon, self._order, self._near, self._tree, self._products)
-        if self._factors is None:
+    def _by_new_factors(self, chain: Chain, d: Vector) -> Vector | None:
+        if not self._has_looked:
+            self._look(chain)
+        if self._factor_cost == inf:
             return None
-        self.last_way = "factors"
+        assert self._factor_cost is not None
+        self.spent += self._factor_cost
+        self._factors = factors_of(chain, self._horizon if self._is_cautious else self._longest, self._order, self._near, self._tree, self._products)
+        if self._factors is None:
+            self._longest = max(self._longest / _LONGER**2, 2.0)
+            return None
+        self._prefer_factors()
         self.factor_size = max(self.factor_size, self._factors.nnz)
-        self._horizon, self._one = horizon, 1.0 - chain.cut
+        self._one = 1.0 - chain.cut
         return self._by_factors(self._factors, d)
 
     def _by_factors(self, factors: Solver, d: Vector) -> Vector:
@@ -190,7 +225,7 @@ class Resolvent:
         x = factors.solve(d)
         low, high = x.min(), x.max()
         if high - low < _NEARLY_CONSTANT * max(high, -low):
-            x = factors.solve(d - (low + high) / 2 / self._horizon * self._one)
+            x = factors.solve(d - (low + high) / 2 / self._used() * self._one)
         return x
 
 

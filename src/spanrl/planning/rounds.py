@@ -17,7 +17,7 @@ this touches the certificate: it is the bracket of the last full sweep.
 from __future__ import annotations
 
 from math import inf, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ from spanrl.kernels.policies import (
     truncate,
 )
 from spanrl.kernels.projection import clip
+from spanrl.kernels.spreading import predecessors, spread
 from spanrl.planning import threads
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap
@@ -53,15 +54,11 @@ _WARM, _FEW_ACTIONS = 2, 6  # full sweeps before the first policy is worth an ev
 _LOOK = 5  # sweeps over a policy that show how fast it mixes
 _INNER = 1000  # most sweeps over one policy
 _DAMPED = 0.9  # of a step: for policies that may be periodic
-_FIRST_HORIZON, _LONGEST_HORIZON = 128.0, 1e9
-_FEW, _VERY_FEW = 0.03, 1e-3  # of the states: with fewer changes the policy is nearly settled, nearly the last one
-_ROUGHLY = 3e-3  # part of the residual that a system may leave before that
-_LONGER, _A_LITTLE_LONGER = 8.0, 4.0  # growth of the horizon, once settled and before
-_LONG = 30.0  # how much narrower a system makes the bracket of a policy that is nearly settled
 _SHORT = 3  # rounds of sweeps that show what such rounds are worth
+_VERY_FEW = 1e-3  # of the states: with fewer changes the policy is nearly the last one
 _SYSTEMS = 5.0  # linear systems that a solve takes, about
-_SHARE = 0.3  # of the price of a system: what is spent on full sweeps after it
-_STALE = 4  # rounds without progress, after which as much is spent on sweeps as on all before: at most twice what sweeps alone would take
+_FAR = 3.0  # in units of the bracket of the gain: a rise that is news
+_STALE = 8  # rounds without progress, after which value iteration has as many sweeps as were made before
 _LOWER, _WIDER = 0.1, 2.0  # in units of the last width: how far min(Lv − v) may fall, how wide the bracket may become
 _PROGRESS = 0.9  # a bracket this much narrower is progress
 _WIDE_ROWS = 8  # entries per listed successor, above which the rows of a box are not written out
@@ -69,6 +66,7 @@ _WIDE_ROWS = 8  # entries per listed successor, above which the rows of a box ar
 _FULL_ENTRY, _FULL_PAIR = 1.6, 3.0  # nanoseconds of a full sweep
 _CHAIN_ENTRY, _CHAIN_STATE = 1.3, 4.0  # and of one over a policy
 _SET_ENTRY = 12.0  # a full sweep over sets
+_LIST_ENTRY, _SPREAD_ENTRY = 20.0, 4.0  # listing predecessors, and spreading
 _CALL = 5e7
 
 
@@ -103,24 +101,23 @@ class Rounds:
         self._chain: Chain | None = None
         self._is_simple = m.kind == PLAIN and iteration.c == inf and m.succ.size < threads.PAYS
         self._is_monotone = iteration.c == inf and (m.kind == PLAIN or p.sign > 0)
+        self._predecessors: tuple[Any, Any] | None = None
+        self._saved = 0.0  # what systems have cost before predecessors were listed
         self._blank = m.kind == PLAIN and not iteration.v.any()
         self._values, self._w = np.empty(p.n_pairs), np.empty(p.n_states)
         self._step, self._is_same, self._width_then = 1.0, False, inf
         self._widths: list[float] = []  # of the full brackets since the last linear system
         self._changes = 0
-        self._resolvent, self._horizon = Resolvent(memory), _FIRST_HORIZON
+        self._resolvent = Resolvent(memory, is_cautious=not self._is_monotone)
         self._slowness, self._is_hopeless = inf, False
         self._before: _Before | None = None
         self._best_lo, self._best_hi, self._marked, self._stale = -inf, inf, inf, 0
         self._v_then = iteration.v  # v when the bracket was last narrowed
-        self._failures, self._last_cost = 0, 0.0
-        self._spent = 0.0  # nanoseconds, on linear systems and the full sweeps after them
         entry = _FULL_ENTRY if m.kind == PLAIN else _SET_ENTRY
         self._full_cost = entry * m.succ.size + _FULL_PAIR * p.n_pairs
         self._warm = _WARM if p.n_pairs <= _FEW_ACTIONS * p.n_states else 0
-        self._due = (
-            0 if self._is_simple else max(self._warm - 1, 0)
-        )  # full sweeps before the next policy, besides the first and the last
+        self._narrower = min(_NARROWER, p.n_states / p.n_pairs)
+        self._due = 0 if self._is_simple else max(self._warm - 1, 0)  # full sweeps before the next policy
 
     @property
     def method(self) -> str:
@@ -170,7 +167,7 @@ class Rounds:
         with it.phase("sweeps"):
             rounds, n, it.lo, it.hi, self._changes, self._step, *look = fast_rounds(
                 p.arrays, p.reward, self._blank, self._values, it.v, it.u, self._w, self._pair, self._pair_frozen, chain,
-                self._step, it.tol, p.rounding, min(self._warm, budget - 1), _LOOK, budget,  # at least one policy is frozen
+                self._step, it.tol, p.rounding, self._narrower, min(self._warm, budget - 1), _LOOK, budget,  # at least one policy is frozen
             )  # fmt: skip
         it.sweeps += rounds + n
         it.converged = it.width <= it.tol
@@ -181,36 +178,41 @@ class Rounds:
         return _Look(*look)
 
     def _improve(self) -> None:
-        """Sweep over all actions, as often as is due; the last sweep chooses the policy, and is not yet taken."""
+        """Sweep over all actions; the last sweep chooses the policy, and is not yet taken."""
         it, due, self._due = self._it, self._due, 0
         self._full_sweep()
-        if it.over:
-            return
-        if self._before is not None and self._take_back():
-            due = self._sweeps_after_failure()
-        elif self._is_settled():
-            due = 0
-        if due:
+        if self._before is not None and not it.over and (self._take_back() or not self._spread()):
+            due = max(due, int(self._resolvent.spent / self._full_cost))
+        if due > 0 and not it.over:
             move(it.v, it.u, 1.0, (it.lo + it.hi) / 2)
             self._is_hopeless = not it.run(due)
             if not it.over:
                 self._full_sweep()
 
-    def _is_settled(self) -> bool:
-        """Tell whether a policy was evaluated by factors and no action is better: then there is nothing that sweeps could spread."""
-        is_exact = self._resolvent.last_way == "factors" and self._stale < _STALE
-        return is_exact and bool((self._pair == self._pair_frozen).all())
+    def _spread(self) -> bool:
+        """Raise v where other actions earn more than the policy earns anywhere, at most for the price of the system.
 
-    def _sweeps_after_failure(self) -> int:
-        """Return how many full sweeps to make after a system that was no good: for its price, and twice as many each time in a row."""
-        self._failures += 1
-        return self._sweeps_for(min(2.0 ** (self._failures - 1) * self._last_cost, self._spent))
-
-    def _sweeps_for(self, nanoseconds: float) -> int:
-        """Return how many full sweeps cost so much, 0 where there is one to be made anyway, and count them as spent."""
-        n = 1 + int(nanoseconds / self._full_cost)
-        self._spent += n * self._full_cost
-        return n if n > 1 else 0
+        Returns False where sweeps must do it: in sets, whose order of the states changes with v, and with a span bound.
+        """
+        it, p, spent = self._it, self._it.problem, self._resolvent.spent
+        if p.arrays.kind != PLAIN or it.c < inf:
+            return False
+        if spent < self._full_cost or bool((self._pair == self._pair_frozen).all()):
+            return True
+        if self._predecessors is None:
+            self._saved += spent
+            if self._saved < _LIST_ENTRY * p.arrays.succ.size:
+                return True
+            self._predecessors = predecessors(p.arrays)
+        level = float((self._values[self._pair_frozen] - it.v).max())
+        far = _FAR * (min(self._best_hi, it.hi) - max(self._best_lo, it.lo))
+        with it.phase("sweeps"):
+            spread(
+                p.arrays, p.reward, *self._predecessors, level, far, it.v, self._values, it.u, self._pair,
+                int(spent / _SPREAD_ENTRY),
+            )  # fmt: skip
+            it.test()
+        return True
 
     def _full_sweep(self) -> None:
         """Set u = Fv and the greedy pairs, and test the bracket."""
@@ -235,10 +237,8 @@ class Rounds:
         else:
             harmful = not it.width <= _WIDER * before.width
         if not harmful:
-            self._failures = 0
             return False
-        if not self._resolvent.distrust():
-            self._horizon = max(self._horizon / _LONGER**2, 2.0)
+        self._resolvent.distrust()
         it.v[:] = before.v
         self._full_sweep()
         return True
@@ -253,6 +253,8 @@ class Rounds:
             self._v_then = it.v.copy()
             return True
         self._stale += 1
+        if self._stale % _STALE == 0:
+            self._due = it.sweeps
         if self._changes == 0 and it.is_noise():
             it.at_rounding = True
         return not (it.at_rounding or self._is_hopeless)
@@ -292,7 +294,7 @@ class Rounds:
     def _look(self) -> _Look:
         """Take the last full sweep, and a few over the policy that it chose."""
         it = self._it
-        target = target_of(it.width, it.tol, self._changes / it.v.size)
+        target = target_of(it.width, it.tol, self._narrower, self._changes / it.v.size)
         move(it.v, it.u, self._step, self._step * (it.lo + it.hi) / 2)
         with it.phase("sweeps"):
             n, *widths = chain_sweeps(self._chain, it.c, self._s_min, it.v, it.u, self._w, self._step, target, _LOOK)
@@ -309,14 +311,12 @@ class Rounds:
         price = _CHAIN_ENTRY * float(chain.ptr[-1]) + _CHAIN_STATE * it.v.size
         if self._may_solve:
             by_sweeps = self._rounds_left() * (self._full_cost + (n + need) * price)
-            by_systems = _SYSTEMS * (self._full_cost + self._resolvent.cost(chain, self._horizon, self._slowness))
+            by_systems = _SYSTEMS * (self._full_cost + self._resolvent.cost(chain, self._slowness))
             if need and by_systems < by_sweeps:
                 self._solve()
                 return
         if need > 0.0:
             self._sweep(target, min(need, float(_INNER)), price)
-        if self._stale >= _STALE:
-            self._due = self._sweeps_for(self._spent)
 
     def _rounds_left(self) -> float:
         """Predict how many rounds of sweeps the bracket still needs, from what the last ones made of it."""
@@ -339,28 +339,12 @@ class Rounds:
                 left = 0 if width <= target else left - n
                 it.tell()
 
-    def _aim(self) -> float:
-        """Lengthen the horizon for the next linear system; return the part of the residual that it may leave.
-
-        With a horizon of H a mode that sweeps reduce by e in k steps is reduced by 1 + H/k. Where the policy is nearly the last one the
-        bracket is to close, where it is nearly settled to be thirty times narrower; before that, longer horizons only make values larger.
-        """
-        it, changed = self._it, self._changes / self._it.v.size
-        wanted = it.width / it.tol * 2 if changed <= _VERY_FEW else _LONG
-        if changed > _FEW:
-            self._horizon *= _A_LITTLE_LONGER
-        elif self._stale < _STALE or not changed:
-            self._horizon = max(self._horizon * _LONGER, min(wanted * self._slowness, _LONGEST_HORIZON))
-        self._horizon = min(self._horizon, _LONGEST_HORIZON)
-        return 0.3 / wanted if changed <= _FEW else _ROUGHLY
-
     def _solve(self) -> None:
         """Evaluate the policy by a linear system."""
         it, chain = self._it, self._chain
         assert chain is not None
         again = self._is_same and it.width <= _NARROWER * self._width_then  # the factors still do much
         self._width_then = it.width
-        part = self._aim()
         with it.phase("linear systems"):
             lo, hi = chain_sweep(chain, it.c, self._s_min, it.v, 1.0, 0.0, it.u)
             it.sweeps += 1
@@ -368,23 +352,20 @@ class Rounds:
             if it.c < inf:
                 d = np.where(self._cut, it.c + it.v[self._s_min] - it.v, d)
             before = self._resolvent.iterations
-            found = self._resolvent.solve_again(d) if again else None
-            x, cost = found or self._resolvent.solve(chain, self._horizon, d, self._slowness, part)
-            it.sweeps += 2 * (self._resolvent.iterations - before)
+            x = self._resolvent.solve_again(d) if again else None
+            if x is None:
+                wanted, is_settled = it.width / it.tol * 2, self._changes <= _VERY_FEW * it.v.size
+                x = self._resolvent.solve(chain, d, self._slowness, wanted, is_settled=is_settled)
+            it.sweeps += self._resolvent.iterations - before
             moved = it.v if x is None else it.v + x
             if it.c < inf:
                 clip(moved, it.c)
-            self._last_cost = cost
-            self._spent += cost
             if x is None or not recentre(moved):
                 self._resolvent.distrust()
-                self._horizon = max(self._horizon / _LONGER**2, 2.0)
-                self._due = self._sweeps_after_failure()
                 return
         self._widths.clear()
         self._before = _Before(it.v.copy(), it.lo, it.width)
         it.v[:] = moved
-        self._due = self._sweeps_for(_SHARE * cost if self._stale < _STALE else self._spent)
 
 
 def _is_wide(p: Problem, pairs: NDArray[np.int64]) -> bool:
