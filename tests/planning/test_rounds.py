@@ -23,9 +23,9 @@ def forced(monkeypatch):
         monkeypatch.setattr(rounds, "_WARM", 0)
         original = resolvent.Resolvent.__init__
 
-        def one_way(self, memory):
-            original(self, 0.0 if way == "krylov" else memory)
-            self._trusts_krylov = way != "factors"
+        def one_way(self, memory, **options):
+            original(self, 0.0 if way == "krylov" else memory, **options)
+            self._iterations = np.inf if way == "factors" else 0.0
 
         monkeypatch.setattr(resolvent.Resolvent, "__init__", one_way)
 
@@ -165,8 +165,8 @@ def test_several_recurrent_classes_on_the_way(forced):
 
 
 def test_a_long_river_takes_few_sweeps():
-    """Plain value iteration needs some 60 000."""
-    assert solve(river(1000)).sweeps < 20_000
+    """Plain value iteration needs some 60 000; the front crosses it while news spreads, not sweep by sweep."""
+    assert solve(river(1000)).sweeps < 1000
 
 
 def test_a_ring_takes_few_sweeps():
@@ -175,7 +175,7 @@ def test_a_ring_takes_few_sweeps():
 
 
 def test_factors_keep_within_the_memory():
-    mdp = ring(500)
+    mdp = make("two-queues").mdp
     within = solve(mdp)
     assert within.method == "policy-iteration, factorised"
     assert 0 < within.factor_size * 8 < 2**26
@@ -216,17 +216,17 @@ def test_taken_back_steps_leave_the_certificate_intact(monkeypatch):
     """Systems solved wrongly on purpose: the bracket stays true, and the solve still ends."""
     original, calls = resolvent.Resolvent.solve, []
 
-    def wrong(self, chain, horizon, d, slowness, part):
-        x, cost = original(self, chain, horizon, d, slowness, part)
+    def wrong(self, *args, **options):
+        x = original(self, *args, **options)
         calls.append(1)
-        return (x if x is None or len(calls) % 2 else -x), cost
+        return x if x is None or len(calls) % 2 == 0 else -x
 
     monkeypatch.setattr(resolvent.Resolvent, "solve", wrong)
     monkeypatch.setattr(rounds, "_SYSTEMS", 0.0)
     mdp = clusters(4, 6, 1e-3)
     wanted = optimal_gains(mdp)[0]
     low, high = solve(mdp).gain_bounds
-    assert len(calls) > 2
+    assert len(calls) > 1
     assert low - 1e-9 <= wanted <= high + 1e-9
 
 

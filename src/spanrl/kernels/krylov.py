@@ -1,15 +1,17 @@
-"""GMRES for the equations of a frozen policy (Saad & Schultz 1986), preconditioned by Gauss–Seidel sweeps to and fro.
+"""IDR(4) for the equations of a frozen policy (Sonneveld & van Gijzen 2008), preconditioned by Gauss–Seidel sweeps to and fro.
 
 The system is (I − Q)x = d with Q(s, ·) = weight(s)·P(s, ·) and weight γ < 1 or, where a state is truncated, 1. Divided by its diagonal it
 is (I − L − U)x = b, L and U the parts below and above the diagonal, and the iteration works on
 
     (I − L)⁻¹(I − L − U)(I − U)⁻¹y = (I − L)⁻¹b,        x = (I − U)⁻¹y.
 
-With t = (I − U)⁻¹y the left-hand side is t + (I − L)⁻¹(y − t): one pass over the rows, backwards through U and forwards through L (Eisenstat 1981).
-Constants are nearly solutions, (I − Q)e = (1 − γ)·one with one = 1 or, where truncated, 0; they are of no interest, so they are taken
-away: with one·νᵀx added to the left-hand side, ν the mean, x changes by a constant alone, and no eigenvalue is near 0 because of them.
+With t = (I − U)⁻¹y the left-hand side is t + (I − L)⁻¹(y − t): one pass over the rows, backwards through U and forwards through L
+(Eisenstat 1981). Constants are nearly solutions, (I − Q)e = (1 − γ)·one with one = 1 or, where truncated, 0; they are of no interest, so
+they are taken away: with one·νᵀx added to the left-hand side, ν the mean, x changes by a constant alone, and no eigenvalue is near 0
+because of them.
 
-GMRES never breaks down, and a few slow modes cost it an iteration or two each, however slow they are.
+IDR forces the residual into spaces that shrink by four dimensions with every cycle of five iterations. A few slow modes, as a chain of
+many parts has them, cost it little, however slow they are; it keeps no more than a dozen vectors and needs no restarts.
 """
 
 from __future__ import annotations
@@ -20,10 +22,11 @@ import numpy as np
 
 from spanrl.kernels.jit import kernel
 
-CYCLE = 30
-"""Iterations between two restarts, and vectors that are kept for them."""
+SIDES = 4
+"""Vectors of the shadow space; a cycle is one iteration more."""
 
 _SMALLEST = 1e-280  # norms below are noise of numbers that have lost their digits
+_ANGLE = 0.7  # least cosine between the residual and its image for which the step along it is the shortest (van Gijzen & Sonneveld 2011)
 
 
 class System(NamedTuple):
@@ -36,11 +39,13 @@ class System(NamedTuple):
     x: Any  # float64 [S]
     y: Any  # float64 [S]
     b: Any  # float64 [S]       (I − L)⁻¹b
+    r: Any  # float64 [S]       the residual
     t: Any  # float64 [S]
-    basis: Any  # float64 [CYCLE+1, S]   orthonormal, of the Krylov space
-    factor: Any  # float64 [CYCLE, CYCLE+1]   column k of R, transposed
-    turn: Any  # float64 [2, CYCLE]   cosines and sines of the rotations that make R triangular
-    rest: Any  # float64 [CYCLE+1]   the rotated right-hand side; its last entry is the norm of the residual
+    shadow: Any  # float64 [SIDES, S]   random, always the same
+    steps: Any  # float64 [SIDES, S]    directions of y
+    images: Any  # float64 [SIDES, S]   the left-hand side at each of them
+    inner: Any  # float64 [SIDES, SIDES]   shadow·images, lower triangular
+    small: Any  # float64 [3, SIDES]   shadow·residual; coefficients; in small[2, 0] the length of the last step along the residual
 
 
 class Progress(NamedTuple):
@@ -49,15 +54,16 @@ class Progress(NamedTuple):
     n: int  # iterations so far
     first: float  # norm of the first residual
     norm: float  # norm of the last one
-    k: int  # iterations since the last restart
 
 
 def new_system(chain: Any) -> System:
     """Allocate for chains as large as this one."""
     S, n = chain.out.size, chain.succ.size
-    small = np.empty((CYCLE, CYCLE + 1)), np.empty((2, CYCLE)), np.empty(CYCLE + 1)
-    rows = np.empty(S, dtype=np.int64), np.empty(n, dtype=np.uint32), np.empty(n)
-    return System(*rows, *np.empty((5, S)), np.empty((CYCLE + 1, S)), *small)
+    one, x, y, b, r, t = np.empty((6, S))
+    shadow, (steps, images) = np.random.default_rng(0).random((SIDES, S)) - 0.5, np.empty((2, SIDES, S))
+    middle, succ, value = np.empty(S, dtype=np.int64), np.empty(n, dtype=np.uint32), np.empty(n)
+    inner, small = np.empty((SIDES, SIDES)), np.empty((3, SIDES))
+    return System(middle, succ, value, one, x, y, b, r, t, shadow, steps, images, inner, small)
 
 
 @kernel
@@ -135,71 +141,104 @@ def start(chain, system, horizon, d):
             system.succ[at], system.value[at] = succ[j], scale * prob[j]
         system.middle[s] = low
     forward(chain, system, system.b)
-    norm = restart(chain, system)
-    return Progress(0, norm, norm, 0)
+    norm = renew(chain, system)
+    return Progress(0, norm, norm)
 
 
 @kernel
-def restart(chain, system):
-    """Begin a cycle at y; return the norm of its residual."""
-    y, b, first = system.y, system.b, system.basis[0]
-    apply(chain, system, y, first)
-    for s in range(y.size):
-        first[s] = b[s] - first[s]
-    norm = np.sqrt(dot(first, first))
-    system.rest[0] = norm
-    for s in range(y.size):
-        first[s] *= 1.0 / norm if norm > _SMALLEST else 0.0
-    return norm
+def renew(chain, system):
+    """Begin anew at y, with its true residual: that of the iteration may have drifted from it. Return its norm."""
+    b, r = system.b, system.r
+    apply(chain, system, system.y, r)
+    system.steps[:], system.images[:], system.small[2, 0] = 0.0, 0.0, 1.0
+    for i in range(SIDES):
+        for k in range(SIDES):
+            system.inner[i, k] = 1.0 if i == k else 0.0
+    for s in range(b.size):
+        r[s] = b[s] - r[s]
+    return np.sqrt(dot(r, r))
 
 
 @kernel
-def gather(chain, system, k):
-    """Set x to the solution after k iterations of a cycle."""
-    y, basis, factor, rest = system.y, system.basis, system.factor, system.rest
-    for i in range(k - 1, -1, -1):
-        for j in range(i + 1, k):
-            rest[i] -= factor[j, i] * rest[j]
-        rest[i] /= factor[i, i]
-    for i in range(k):
-        for s in range(y.size):
-            y[s] += rest[i] * basis[i, s]
-    backward(chain, system, y, system.x)
+def gather(chain, system):
+    """Set x to the solution so far."""
+    backward(chain, system, system.y, system.x)
 
 
 @kernel
 def iterate(chain, system, progress, goal, budget):
-    """Iterate until the norm of the residual is ``goal`` times the first, or the budget is spent; x is then to be gathered."""
-    n, first, norm, k = progress
-    basis, factor, turn, rest, most = system.basis, system.factor, system.turn, system.rest, n + budget
+    """Iterate until the norm of the residual is ``goal`` times the first, or for whole cycles until the budget is spent.
+
+    Where the iteration breaks down the norm is NaN.
+    """
+    n, first, norm = progress
+    most = n + budget
     while n < most and norm > goal * first and norm > _SMALLEST:
-        if k == CYCLE:
-            gather(chain, system, k)
-            norm, k = restart(chain, system), 0
-        n += 1
-        column, new = factor[k], basis[k + 1]
-        apply(chain, system, basis[k], new)
-        for i in range(k + 1):
-            column[i] = part = dot(basis[i], new)
-            for s in range(new.size):
-                new[s] -= part * basis[i, s]
-        size = np.sqrt(dot(new, new))
-        if not size < np.inf:
-            return Progress(n, first, np.nan, k)
-        for s in range(new.size):
-            new[s] *= 1.0 / size if size > _SMALLEST else 0.0
-        for i in range(k):
-            x, y = column[i], column[i + 1]
-            column[i], column[i + 1] = turn[0, i] * x + turn[1, i] * y, turn[0, i] * y - turn[1, i] * x
-        length = np.hypot(column[k], size)
-        if not length > 0.0:  # singular
-            return Progress(n, first, np.nan, k)
-        turn[0, k], turn[1, k] = column[k] / length, size / length
-        column[k] = length
-        rest[k], rest[k + 1] = turn[0, k] * rest[k], -turn[1, k] * rest[k]
-        k += 1
-        norm = abs(rest[k])
-    return Progress(n, first, norm, k)
+        for i in range(SIDES):
+            system.small[0, i] = dot(system.shadow[i], system.r)
+        for k in range(SIDES):
+            if norm > goal * first and norm > _SMALLEST:
+                norm = step(chain, system, k)
+                n += 1
+        if norm > goal * first and norm > _SMALLEST:
+            norm = shrink(chain, system)
+            n += 1
+    return Progress(n, first, norm)
+
+
+@kernel
+def step(chain, system, k):
+    """Make the residual orthogonal to one more shadow vector; return its norm."""
+    y, r, shadow, steps, images, inner = system.y, system.r, system.shadow, system.steps, system.images, system.inner
+    f, c, along = system.small[0], system.small[1], system.small[2, 0]
+    new, image = steps[k], images[k]
+    for i in range(k, SIDES):
+        c[i] = f[i]
+        for j in range(k, i):
+            c[i] -= inner[i, j] * c[j]
+        c[i] /= inner[i, i]
+    for s in range(y.size):
+        rest, total = r[s], 0.0
+        for i in range(k, SIDES):
+            rest -= c[i] * images[i, s]
+            total += c[i] * steps[i, s]
+        new[s] = along * rest + total
+    apply(chain, system, new, image)
+    for i in range(k):
+        part = dot(shadow[i], image) / inner[i, i]
+        for s in range(y.size):
+            image[s] -= part * images[i, s]
+            new[s] -= part * steps[i, s]
+    for i in range(k, SIDES):
+        inner[i, k] = dot(shadow[i], image)
+    if not abs(inner[k, k]) > 0.0:
+        return np.nan
+    length, square = f[k] / inner[k, k], 0.0
+    for s in range(y.size):
+        y[s] += length * new[s]
+        r[s] -= length * image[s]
+        square += r[s] * r[s]
+    for i in range(k + 1, SIDES):
+        f[i] -= length * inner[i, k]
+    return np.sqrt(square) if square < np.inf else np.nan
+
+
+@kernel
+def shrink(chain, system):
+    """Go along the residual, into the next smaller space; return the norm of the new one."""
+    y, r, image = system.y, system.r, system.x
+    apply(chain, system, r, image)
+    size, along = np.sqrt(dot(image, image)), dot(image, r)
+    if not 0.0 < size < np.inf:
+        return np.nan
+    cosine, square = abs(along) / (size * np.sqrt(dot(r, r))), 0.0
+    length = along / size**2 * (_ANGLE / cosine if 0.0 < cosine < _ANGLE else 1.0)
+    system.small[2, 0] = length if length != 0.0 else 1.0
+    for s in range(y.size):
+        y[s] += length * r[s]
+        r[s] -= length * image[s]
+        square += r[s] * r[s]
+    return np.sqrt(square) if square < np.inf else np.nan
 
 
 @kernel

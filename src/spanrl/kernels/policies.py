@@ -285,7 +285,9 @@ def leap(x, y, z):
 
 
 @kernel
-def fast_rounds(m, reward, blank, q, v, u, w, pair, pair_frozen, chain, step, tol, rounding, narrower, warm, look, budget):
+def fast_rounds(
+    m, reward, blank, q, v, u, w, pair, pair_frozen, chain, step, tol, rounding, narrower, warm, look, budget
+):
     """Run rounds of policy improvement on a plain model, as long as a few sweeps over a policy are enough for it.
 
     A round is a sweep over all actions, whose bracket is tested, and sweeps over the policy that it chose. ``blank`` tells that v = 0: then

@@ -1,7 +1,7 @@
 """Spread the news of a better policy through a model, from state to state, without sweeping over the others.
 
-After a policy was evaluated, better actions are often to be had in a few states only, and those behind them see it one sweep later each: the
-front of a long river or a maze moves by one state per sweep. Here a state that rises tells its predecessors at once.
+After a policy was evaluated, better actions are often to be had in a few states only, and those behind them see it one sweep later each:
+the front of a long river or a maze moves by one state per sweep. Here a state that rises tells its predecessors at once.
 
 v is raised where (Lv)(s) − v(s) exceeds a ``level`` λ, to the value at which it is λ. As L is monotone, Lv − v falls nowhere else, so that
 min(Lv − v) never falls below the lesser of λ and what it was; and where nothing is left to raise, max(Lv − v) ≤ λ. With λ the most that the
@@ -49,8 +49,9 @@ def predecessors(m):
 def spread(m, reward, ptr, before, level, far, v, q, u, pair, budget):
     """Raise v where Lv − v > level, first come, first served, until so many transitions were read.
 
-    ``ptr, before`` are the predecessors. On entry and on return q holds the values of all pairs at v, u = Lv and ``pair`` attains it. A state
-    is raised again where that doubles its rise at least, or adds more than ``far``, which is news, and not merely a round of a good cycle.
+    ``ptr, before`` are the predecessors. On entry and on return q holds the values of all pairs at v, u = Lv and ``pair`` attains it. A
+    state is raised again where that doubles its rise at least, or adds more than ``far``, which is news, and not merely a round of a good
+    cycle.
     """
     S = v.size
     queue, waits, risen = np.empty(S, np.int64), np.zeros(S, np.bool_), np.zeros(S)

@@ -2,7 +2,7 @@
 
 For each target the least times τ solve τ(s) = min_a [1 + Σ_x p(x|s,a) τ(x)], τ(target) = 0. A pair is judged by the time until it
 leaves s, (1 + Σ_{x≠s} p(x)τ(x)) / Σ_{x≠s} p(x), so that a large p(s) costs no digits. Sweeps choose the pairs and end with a certificate:
-with residuals of at most ε, τ/(1+ε) ≤ τ* ≤ τ/(1−ε). Between them the times of the chosen pairs are found by BiCGSTAB, or by Gauss–Seidel
+with residuals of at most ε, τ/(1+ε) ≤ τ* ≤ τ/(1−ε). Between them the times of the chosen pairs are found by IDR, or by Gauss–Seidel
 sweeps where that does not help. Where these take too long, policy iteration with a direct solution ends with a policy that nothing
 improves; where times are so long that their rounding hides a step, it goes on in decimals.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
 from spanrl.kernels.chains import freeze_toward, hitting_times, pairs_toward
-from spanrl.kernels.krylov import iterate, new_system, start
+from spanrl.kernels.krylov import gather, iterate, new_system, start
 from spanrl.kernels.policies import longest_rows, new_chain
 from spanrl.models.mdp import MDP
 from spanrl.planning.direct import DIRECT, Direct
@@ -88,17 +88,18 @@ def _times_to(mdp: MDP, problem: Problem, target: int, reverse: Reverse, updates
 
 
 def _solve_times(problem: Problem, target: int, order: NDArray[np.int64], tau: Vector, pair: NDArray[np.int64]) -> None:
-    """Bring τ near the least times by policy iteration, each policy evaluated by BiCGSTAB, as long as that helps."""
+    """Bring τ near the least times by policy iteration, each policy evaluated by IDR, as long as that helps."""
     m, S = problem.arrays, tau.size
     chain, d = new_chain(S, longest_rows(m.pair_ptr, m.succ_ptr)), np.empty(S)
-    system = new_system(chain.ptr, chain.succ, chain.prob)
+    system = new_system(chain)
     for _ in range(_MAX_POLICIES):
         if hitting_times(m, target, order, tau, pair, _TOL, _INNER, 1) <= _TOL:
             return
         freeze_toward(m, target, tau, pair, chain, d)
-        progress = iterate(system, start(system, chain, 1.0, d), _REDUCTION, _MOST_ITERATIONS)
+        progress = iterate(chain, system, start(chain, system, 1.0, d), _REDUCTION, _MOST_ITERATIONS)
+        gather(chain, system)
         moved = tau + system.x
-        if not (progress.norm <= progress.first * _REDUCTION**2 and np.isfinite(moved).all() and moved.min() >= 0.0):
+        if not (progress.norm <= progress.first * _REDUCTION and np.isfinite(moved).all() and moved.min() >= 0.0):
             return
         tau[:] = moved
 

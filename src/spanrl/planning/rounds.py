@@ -6,8 +6,9 @@ A few sweeps measure how fast the policy mixes; what each way would cost follows
 the second where it is slow. Where every state is left with probability p or less, sweeps over the policy take steps of length 1/p: that is
 the aperiodicity transformation (Puterman 1994, Sec. 8.5.4) read backwards.
 
-The horizon grows while policies change little: far from the optimum a policy is not worth an exact evaluation, whose values can be huge and
-misleading. After a system, full sweeps are made for about a third of its price, so that improvement is not what everything waits for.
+After a system, what is better in a few states only spreads from state to state (:mod:`spanrl.kernels.spreading`), for its price at the
+most. Sets and span bounds, where that is not possible, and a solution that did harm are followed by full sweeps for the price of the
+system, so that no more than half of the time goes to systems that do not help.
 
 For L, λ-policy iteration never lowers min(Lv − v). A step that does so was solved badly; it is taken back and the other way, or
 a shorter horizon, is tried. T_c and nature's minimum have no such rule; there a step must not widen the bracket much. Nothing of
