@@ -11,7 +11,7 @@ from typing import Any
 from spanrl import gym_hook
 from spanrl.agents import BUILT_IN
 
-__version__ = "0.4.0"
+__version__ = "0.4.1"
 
 _HOME = {
     "MDP": "models.mdp",
