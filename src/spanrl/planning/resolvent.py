@@ -37,6 +37,7 @@ ENTRY_BYTES = 16
 _KRYLOV_CALL, _KRYLOV_ENTRY, _KRYLOV_STATE = 1e5, 1.8, 8.0  # one iteration: a pass over the rows, and the vectors
 _ORDER_ENTRY, _ORDER_STATE = 80.0, 150.0  # neighbours, dissection, count
 _COUNT_ENTRY, _COUNT_STATE = 20.0, 40.0  # neighbours and count, where there is an order
+_AGAIN_ENTRY, _AGAIN_STATE = 3.0, 10.0  # another right-hand side
 _CALL = 5e7  # a kernel call: Ctrl-C is seen in between
 
 _FIRST_HORIZON, _LONGEST_HORIZON, _LONGER = 64.0, 1e8, 8.0  # of IDR, of both, and the growth from system to system
@@ -87,6 +88,8 @@ class Resolvent:
 
     def cost(self, chain: Chain, slowness: float) -> float:
         """Predict the nanoseconds of the next :meth:`solve`, on a chain that takes ``slowness`` sweeps for a factor of e."""
+        if self._factors is not None:
+            return float(_AGAIN_ENTRY * self._factors.nnz + _AGAIN_STATE * chain.out.size)
         krylov = self._krylov_cost(chain, slowness)
         if self._factor_cost is None:
             return krylov if krylov < inf else self._looking_cost(chain)

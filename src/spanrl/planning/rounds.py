@@ -106,7 +106,7 @@ class Rounds:
         self._saved = 0.0  # what systems have cost before predecessors were listed
         self._blank = m.kind == PLAIN and not iteration.v.any()
         self._values, self._w = np.empty(p.n_pairs), np.empty(p.n_states)
-        self._step, self._is_same, self._width_then = 1.0, False, inf
+        self._step, self._width_then = 1.0, inf
         self._widths: list[float] = []  # of the full brackets since the last linear system
         self._changes = 0
         self._resolvent = Resolvent(memory, is_cautious=not self._is_monotone)
@@ -172,8 +172,7 @@ class Rounds:
             )  # fmt: skip
         it.sweeps += rounds + n
         it.converged = it.width <= it.tol
-        self._is_same = rounds == 1 and self._changes == 0
-        if not self._is_same:
+        if rounds > 1 or self._changes:
             self._resolvent.forget()
         it.values, self._blank, self._warm = self._values, False, 0
         return _Look(*look)
@@ -267,7 +266,7 @@ class Rounds:
         if m.kind == PLAIN and it.c == inf:
             rows = m.succ_ptr, m.succ, m.low, p.reward
             self._changes, most = follow(*rows, self._pair, self._pair_frozen, self._room())
-            self._step, self._is_same = step_of(most), not self._changes
+            self._step = step_of(most)
             if self._changes:
                 self._resolvent.forget()
             return True
@@ -344,7 +343,7 @@ class Rounds:
         """Evaluate the policy by a linear system."""
         it, chain = self._it, self._chain
         assert chain is not None
-        again = self._is_same and it.width <= _NARROWER * self._width_then  # the factors still do much
+        again = it.width <= _NARROWER * self._width_then  # the factors still do much
         self._width_then = it.width
         with it.phase("linear systems"):
             lo, hi = chain_sweep(chain, it.c, self._s_min, it.v, 1.0, 0.0, it.u)
