@@ -37,7 +37,19 @@ def run(mdp, v, level, far=np.inf, budget=10**9):
     problem = prepare(mdp)
     v = v.copy()
     q, u, pair = swept(problem, v)
-    spread(problem.arrays, problem.reward, *predecessors(problem.arrays), level, far, v, q, u, pair, budget)
+    spread(
+        problem.arrays,
+        problem.reward,
+        *predecessors(problem.arrays),
+        level,
+        far,
+        v,
+        q,
+        u,
+        pair,
+        np.zeros_like(v),
+        budget,
+    )
     return problem, v, q, u, pair
 
 

@@ -46,15 +46,15 @@ def predecessors(m):
 
 
 @allocating
-def spread(m, reward, ptr, before, level, far, v, q, u, pair, budget):
-    """Raise v where Lv − v > level, first come, first served, until so many transitions were read.
+def spread(m, reward, ptr, before, level, far, v, q, u, pair, risen, budget):
+    """Raise v where Lv − v > level, first come, first served, until so many transitions were read; return how many were.
 
-    ``ptr, before`` are the predecessors. On entry and on return q holds the values of all pairs at v, u = Lv and ``pair`` attains it. A
-    state is raised again where that doubles its rise at least, or adds more than ``far``, which is news, and not merely a round of a good
-    cycle.
+    ``ptr, before`` are the predecessors. On entry and on return q holds the values of all pairs at v, u = Lv and ``pair`` attains it;
+    ``risen`` is by how much v has been raised, for the next call. A state is raised again where that doubles its rise at least, or adds
+    more than ``far``, which is news, and not merely a round of a good cycle.
     """
     S = v.size
-    queue, waits, risen = np.empty(S, np.int64), np.zeros(S, np.bool_), np.zeros(S)
+    queue, waits = np.empty(S, np.int64), np.zeros(S, np.bool_)
     head, n, work = 0, 0, 0
     for s in range(S):
         if u[s] - v[s] > level:
@@ -91,3 +91,4 @@ def spread(m, reward, ptr, before, level, far, v, q, u, pair, budget):
                 at = head + n
                 queue[at if at < S else at - S], waits[x] = x, True
                 n += 1
+    return work

@@ -206,11 +206,16 @@ class Rounds:
             self._predecessors = predecessors(p.arrays)
         level = float((self._values[self._pair_frozen] - it.v).max())
         far = _FAR * (min(self._best_hi, it.hi) - max(self._best_lo, it.lo))
+        risen, left, chunk = np.zeros(p.n_states), int(spent / _SPREAD_ENTRY), int(_CALL / _SPREAD_ENTRY)
         with it.phase("sweeps"):
-            spread(
-                p.arrays, p.reward, *self._predecessors, level, far, it.v, self._values, it.u, self._pair,
-                int(spent / _SPREAD_ENTRY),
-            )  # fmt: skip
+            work = chunk
+            while left > 0 and work >= chunk:
+                work = spread(
+                    p.arrays, p.reward, *self._predecessors, level, far, it.v, self._values, it.u, self._pair, risen,
+                    min(left, chunk),
+                )  # fmt: skip
+                left -= work
+                it.tell()
             it.test()
         return True
 
