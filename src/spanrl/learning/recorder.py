@@ -85,10 +85,16 @@ class Recorder:
 
     def run(self, meta: dict[str, Any], seconds: dict[str, float], interrupted: bool) -> Run:
         """Return what was recorded; a run that was cut off ends with what it had reached."""
-        curve, episodes, (t, reward, expected) = self._curve(), columns(self._episodes, self._kinds), self._now
+        curve, (t, reward, expected) = self._curve(), self._now
         if t > (curve["t"][-1] if self._done else 0):
             last = t, *self._row(t, reward, expected, *self._episode)
             curve = {name: np.append(column, x) for (name, column), x in zip(curve.items(), last, strict=True)}
+        episodes = columns(self._episodes, self._kinds)
+        end = (
+            curve["t"][-1] if curve["t"].size else 0
+        )  # Ctrl-C may come when later episodes were noted, but no row of theirs
+        n_begun = int(np.searchsorted(episodes["start"], end + 1, side="right"))
+        episodes = {name: column[:n_begun] for name, column in episodes.items()}
         told = {**meta, "interrupted": interrupted, "seconds": {**seconds, "total": self._total()}}
         return Run(**curve, episodes=episodes, meta=told)
 
