@@ -114,6 +114,8 @@ class Resolvent:
         self._horizon = min(self._horizon * _LONGER, self._longest)
         if is_settled:
             self._horizon = min(max(self._horizon, wanted * slowness), self._longest)
+        if self._factor_cost is None and self._looking_cost(chain) < _KRYLOV_CALL:
+            self._look(chain)
         krylov = self._krylov_cost(chain, slowness)
         if krylov <= (inf if self._factor_cost is None else self._factor_cost) and self._iterations < inf:
             part = max(_PART / wanted if is_settled else _ROUGHLY, _SMALLEST_PART)
