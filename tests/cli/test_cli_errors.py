@@ -87,6 +87,8 @@ def test_usage(fail: Fail, argv: tuple[str, ...], words: str) -> None:
         ("--max-sweeps", "nan", "--max-sweeps must be a whole number ≥ 1; got nan"),
         ("--max-sweeps", "inf", "--max-sweeps must be a whole number ≥ 1; got inf"),
         ("--max-sweeps", "many", "--max-sweeps must be a number"),
+        ("--memory", "much", "--memory must be a number"),
+        ("--memory", "-1", "memory must be a number of bytes ≥ 0; got -1"),
     ],
 )
 def test_bad_options(fail: Fail, option: str, value: str, words: str) -> None:

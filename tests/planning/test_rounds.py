@@ -1,5 +1,7 @@
 """Rounds of policy improvement: every way of evaluating a policy ends with the same certified gain, also on models made to break it."""
 
+import re
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -184,6 +186,28 @@ def test_factors_keep_within_the_memory():
     assert without.gain == pytest.approx(within.gain, abs=2e-6)
     with pytest.raises(OptionError, match="memory must be a number of bytes ≥ 0; got -1"):
         solve(mdp, memory=-1)
+
+
+def test_it_says_what_factors_would_need_where_they_are_missed(monkeypatch):
+    mdp, said = make("two-queues").mdp, "need about (.*) MB, and memory allows 0.01 MB.* give memory=(.*) to have them"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solve(mdp, memory=1e4)  # soon done without them
+    monkeypatch.setattr(resolvent, "_SECOND", 0.0)
+    monkeypatch.setattr(resolvent, "_MISSED", 0.0)
+    with pytest.warns(UserWarning, match=said) as caught:
+        without = solve(mdp, memory=1e4)
+    assert without.factor_size == 0
+    assert [one.filename for one in caught] == [__file__]
+    found = re.search(said, str(caught[0].message))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        within = solve(mdp, memory=float(found[2]))
+        solve(mdp, memory=0)  # none were wanted
+    assert within.factor_size > 0
+    assert float(found[1]) * 1e6 == pytest.approx(
+        (within.factor_size + mdp.n_states) * resolvent.ENTRY_BYTES, rel=0.1
+    )  # policies differ
 
 
 def test_seconds_and_method_are_told():

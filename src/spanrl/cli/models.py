@@ -167,6 +167,13 @@ def plan(
     threads: Annotated[
         str, typer.Option(help="Threads that share the sweeps of a model with 10⁶ transitions or more.")
     ] = "1",
+    memory: Annotated[
+        str,
+        typer.Option(
+            metavar="BYTES",
+            help="Memory that sparse factors may take, such as 5e8; at first as much as the model, and at least 64 MiB.",
+        ),
+    ] = "",
     policy_out: Annotated[
         str,
         typer.Option(
@@ -181,12 +188,13 @@ def plan(
     """Solve a model, with or without a bound on the bias span, and show the policy with its certified gain."""
     bound, width = to_number("plan", "--span-bound", span_bound), to_number("plan", "--tol", tol)
     most, n_threads = _at_least_one("--max-sweeps", max_sweeps), _at_least_one("--threads", threads)
+    limit = to_number("plan", "--memory", memory) if memory else None
     import_plugins("plan", plugin)
     loaded = _load(model, costs)
     from spanrl.planning.small import solve_small
     from spanrl.planning.solve import check_options, solve
 
-    check_options(loaded, bound, width, sense, method, policy=policy)
+    check_options(loaded, bound, width, sense, method, policy=policy, memory=limit)
     if policy_out:
         check_policy_file(policy_out, loaded)
     options: dict[str, Any] = {
@@ -195,7 +203,7 @@ def plan(
     solution = solve_small(loaded, **options)
     if solution is None:
         with compiling("plan"):
-            solution = solve(loaded, **options, threads=n_threads, progress=on_terminal())
+            solution = solve(loaded, **options, threads=n_threads, memory=limit, progress=on_terminal())
     try:
         if policy_out:  # first, as whoever reads what is printed may stop reading
             write_policy(policy_out, solution.policy)

@@ -2,8 +2,8 @@
 
 A breadth-first search from a state at the edge cuts a graph into levels; a narrow level in the middle separates what lies before it from
 what lies behind. Eliminating both sides first, by the same rule, keeps their factors apart. States with very many neighbours come last.
-With the elimination tree (Liu 1986) the size of the factors is then counted, not guessed, in time proportional to it, and both stop as
-soon as a limit is passed: a graph without narrow separators is told at its first one.
+A graph without narrow separators is told at its first one. With the elimination tree (Liu 1986) the size of the factors is then
+counted, not guessed.
 
 The factors are those of I − Q with pivots on the diagonal, and so stable, as I − Q is an M-matrix; their pattern is that of A + Aᵀ.
 """
@@ -190,12 +190,49 @@ def count_factors(ptr, near, order, most, tree):
     """Fill ``tree``; return the entries of one factor and the multiplications of the factorisation, (∞, ∞) for more than ``most`` entries.
 
     Row k of the lower factor holds the states on the paths up the elimination tree from the neighbours of k that are eliminated before it.
+    They are a subtree. Its states are not walked through but counted by its leaves, in time about proportional to the edges (Gilbert, Ng &
+    Peyton 1994): each leaf is one entry in every column on its path, and where two paths meet one is taken back.
     """
     S = ptr.size - 1
     rank, parent, length = tree.rank, tree.parent, tree.length
-    above, seen = np.full(S, -1), np.full(S, -1)
+    above, first, at = np.empty(S, np.int64), np.empty(S, np.int64), np.empty(S, np.int64)
+    _depend(ptr, near, order, rank, parent, above)
+    _postorder(parent, first, at, above)
+    last, reached = (
+        np.full(S, -1),
+        np.zeros(S, np.int64),
+    )  # of each row: its last leaf, and what lies behind the first state below that
     for k in range(S):
-        rank[order[k]], parent[k], length[k] = k, -1, 1
+        above[k], length[k] = k, 1
+    for k in range(S):
+        if parent[k] >= 0:  # row k ends there; only states without any below them are leaves of their own rows
+            length[parent[k]] = min(length[parent[k]], 0) - 1
+    for j in at:
+        s = order[j]
+        for e in range(ptr[s], ptr[s + 1]):
+            i = rank[near[e]]
+            if i > j and first[j] >= reached[i]:
+                length[j] += 1
+                if last[i] >= 0:
+                    length[_top(above, last[i])] -= 1
+                last[i], reached[i] = j, first[j] + 1
+        if parent[j] >= 0:
+            above[j] = parent[j]
+    entries, products = 0.0, 0.0
+    for k in range(S):
+        if parent[k] >= 0:
+            length[parent[k]] += length[k]
+        entries += np.float64(length[k])
+        products += np.float64(length[k]) * length[k]
+    return (entries, products) if entries <= most else (np.inf, np.inf)
+
+
+@kernel
+def _depend(ptr, near, order, rank, parent, above):
+    """Fill in the ranks of the states, and on which state each depends first; ``above`` is room."""
+    S = order.size
+    for k in range(S):
+        rank[order[k]], parent[k], above[k] = k, -1, -1
     for k in range(S):
         s = order[k]
         for e in range(ptr[s], ptr[s + 1]):
@@ -207,21 +244,37 @@ def count_factors(ptr, near, order, most, tree):
                     parent[i] = k
                     break
                 i = up
-    entries, products = np.float64(S), 0.0
+
+
+@kernel
+def _postorder(parent, first, at, free):
+    """List the tree in ``at`` so that each subtree is a range of it, from ``first[k]`` to k itself; ``free`` is room."""
+    S, roots = parent.size, parent.size
     for k in range(S):
-        s, seen[k] = order[k], k
-        for e in range(ptr[s], ptr[s + 1]):
-            i = rank[near[e]]
-            while i < k and seen[i] != k:
-                seen[i] = k
-                length[i] += 1
-                entries += 1.0
-                i = parent[i]
-        if entries > most:
-            return np.inf, np.inf
-    for k in range(S):
-        products += np.float64(length[k]) * length[k]
-    return entries, products
+        first[k] = 0
+    for k in range(S):  # a parent comes after its children
+        first[k] += 1  # at first, the states of the subtree
+        if parent[k] >= 0:
+            first[parent[k]] += first[k]
+    for k in range(S - 1, -1, -1):
+        n, p = first[k], parent[k]
+        end = free[p] if p >= 0 else roots
+        first[k], free[k], at[end - 1] = end - n, end - 1, k
+        if p >= 0:
+            free[p] -= n
+        else:
+            roots -= n
+
+
+@kernel
+def _top(above, k):
+    """Return the root of k's part of the forest, and let the path to it be shorter for the next walk."""
+    root = k
+    while above[root] != root:
+        root = above[root]
+    while k != root:
+        above[k], k = root, above[k]
+    return root
 
 
 @allocating

@@ -52,6 +52,10 @@ _PARTIAL = 0.3  # a residual that is good enough where nothing better is to be h
 _MOST_ITERATIONS = 3000
 _NEARLY_CONSTANT = 1e-2  # part of x that is not a constant
 _STILL_GOOD = 1.2  # times the entries of the last factors, for which an order is kept
+_COUNTED = (
+    16.0  # times the allowed entries, up to which factors are counted: how much memory they would need can then be said
+)
+_MISSED, _SECOND = 10.0, 1e9  # times the price of factors that were not allowed, and at least: what is worth to be said
 
 
 class _Run(NamedTuple):
@@ -79,12 +83,21 @@ class Resolvent:
         self._system: System | None = None
         self._factors: Solver | None = None  # of the last system, where it was solved by them
         self._has_looked = False
+        self._refused: tuple[float, float] | None = None  # the entries and the price of factors that are not allowed
+        self._waited = 0.0  # nanoseconds of IDR since
         self.spent = 0.0
         """Nanoseconds that the last system cost, about."""
         self.factor_size = 0
         """Entries of the largest factors that were made."""
         self.iterations = 0
         """Iterations of IDR in all."""
+
+    @property
+    def missed_memory(self) -> float:
+        """Bytes of factors that were not allowed and would have saved much; 0 where there are none."""
+        if self._refused is None or self._waited <= max(_MISSED * self._refused[1], _SECOND):
+            return 0.0
+        return 2 * ENTRY_BYTES * self._refused[0]
 
     def cost(self, chain: Chain, slowness: float) -> float:
         """Predict the nanoseconds of the next :meth:`solve`, on a chain that takes ``slowness`` sweeps for a factor of e."""
@@ -165,6 +178,7 @@ class Resolvent:
         self.iterations += n
         self._iterations = float(n)
         self.spent += _KRYLOV_CALL + n * _iteration_cost(chain)
+        self._waited += self.spent if self._refused is not None else 0.0
         if run.left <= (_PARTIAL if self._factor_cost == inf else part):
             x: Vector = self._system.x
             return x
@@ -205,13 +219,13 @@ class Resolvent:
         entries, products = count_factors(ptr, near, self._order, most, self._tree) if self._entries else (inf, inf)
         if entries == inf:
             self._order, self._tree = np.empty(ptr.size - 1, dtype=np.int64), new_tree(ptr.size - 1)
-            if not dissect(ptr, near, self._most_entries, self._order):
-                self._entries, self._factor_cost = 0.0, inf
-                return
-            entries, products = count_factors(ptr, near, self._order, self._most_entries, self._tree)
-            self._entries = entries if entries < inf else 0.0
-        self._products = products
-        self._factor_cost = cost(self._order.size, entries, products)
+            if dissect(ptr, near, _COUNTED * self._most_entries, self._order):
+                entries, products = count_factors(ptr, near, self._order, inf, self._tree)
+            self._entries = entries
+        self._products, self._factor_cost = products, cost(self._order.size, entries, products)
+        self._refused = (entries, self._factor_cost) if self._most_entries < entries < inf else None
+        if entries > self._most_entries:
+            self._entries, self._factor_cost = 0.0, inf
 
     def _by_new_factors(self, chain: Chain, d: Vector) -> Vector | None:
         if not self._has_looked:

@@ -17,6 +17,7 @@ this touches the certificate: it is the bracket of the last full sweep.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, log
 from typing import Any, NamedTuple
 
@@ -91,8 +92,18 @@ class _Before(NamedTuple):
 class Rounds:
     """The rounds of one :class:`Iteration`, whose v, bracket and count of sweeps they change."""
 
-    def __init__(self, iteration: Iteration, *, may_solve: bool, memory: float) -> None:
-        """Start at the iteration's v; ``may_solve=False`` leaves out the linear systems."""
+    def __init__(
+        self,
+        iteration: Iteration,
+        *,
+        may_solve: bool,
+        memory: float,
+        tell_missed: Callable[[float], None] | None = None,
+    ) -> None:
+        """Start at the iteration's v; ``may_solve=False`` leaves out the linear systems.
+
+        ``tell_missed`` is called once, with the bytes that factors need, where they are more than ``memory`` and would save much.
+        """
         p = iteration.problem
         m = p.arrays
         self._it, self._may_solve = iteration, may_solve
@@ -109,7 +120,7 @@ class Rounds:
         self._step, self._width_then = 1.0, inf
         self._widths: list[float] = []  # of the full brackets since the last linear system
         self._changes = 0
-        self._resolvent = Resolvent(memory, is_cautious=not self._is_monotone)
+        self._resolvent, self._tell_missed = Resolvent(memory, is_cautious=not self._is_monotone), tell_missed
         self._slowness, self._is_hopeless = inf, False
         self._before: _Before | None = None
         self._best_lo, self._best_hi, self._marked, self._stale = -inf, inf, inf, 0
@@ -362,6 +373,9 @@ class Rounds:
                 wanted, is_settled = it.width / it.tol * 2, self._changes <= _VERY_FEW * it.v.size
                 x = self._resolvent.solve(chain, d, self._slowness, wanted, is_settled=is_settled)
             it.sweeps += self._resolvent.iterations - before
+            if self._tell_missed is not None and self._resolvent.missed_memory:
+                self._tell_missed(self._resolvent.missed_memory)
+                self._tell_missed = None
             moved = it.v if x is None else it.v + x
             if it.c < inf:
                 clip(moved, it.c)

@@ -20,6 +20,7 @@ bracket is at most ``tol`` wide; nothing else is a stopping rule, so that warm s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from math import inf, nan
 from numbers import Integral, Real
@@ -94,8 +95,8 @@ def solve(
         on_fail: "raise" a ``NotConvergedError`` that carries the partial solution, or "return" it with ``converged=False``.
         threads: how many threads may share the sweeps of a large model (10⁶ transitions or more; smaller ones are faster with one).
             The result is the same to the last bit.
-        memory: bytes that the factors of a linear system may take; where they would take more, they are not made. Default: as much as the
-            model itself, and at least 64 MiB.
+        memory: bytes that the factors of a linear system may take; where they would take more, they are not made, and where this costs
+            much time a warning says what they need. Default: as much as the model itself, and at least 64 MiB.
         progress: show a bar on standard error where the solve takes longer than a second.
 
     Returns:
@@ -112,11 +113,9 @@ def solve(
     (0.75, [[1.0, 0.0], [0.1429, 0.8571]])
     """
     c = checks.span_bound("solve", span_bound)
-    check_options(model, c, tol, sense, method, ref_state, damping, contraction, policy, max_sweeps, on_fail, threads)
-    if memory is not None and not _real(memory) >= 0:
-        raise OptionError(
-            f"solve: memory must be a number of bytes ≥ 0; got {memory!r}. Leave it out for the size of the model."
-        )
+    check_options(
+        model, c, tol, sense, method, ref_state, damping, contraction, policy, max_sweeps, on_fail, threads, memory
+    )
     bound = _differences(model, differences, c, method, policy)
     begun = perf_counter()
     problem = prepare(model, sense)
@@ -232,7 +231,15 @@ def _run(model: Model, iteration: Iteration, method: str, v: Vector | None, memo
     if method == "value-iteration" or iteration.plain_only or iteration.has_differences:
         iteration.run()
         return _How("value-iteration")
-    rounds = Rounds(iteration, may_solve=method == "auto", memory=memory)
+
+    def tell_missed(needed: float) -> None:
+        warnings.warn(
+            f"solve: the factors of a linear system would save much time, but need about {needed / 1e6:.3g} MB, and memory allows "
+            f"{memory / 1e6:.3g} MB. It goes on without them; give memory={1.25 * needed:.1e} to have them.",
+            stacklevel=7,
+        )
+
+    rounds = Rounds(iteration, may_solve=method == "auto", memory=memory, tell_missed=tell_missed)
     if rounds.run():
         return _How(rounds.method, rounds.factor_size)
     iteration.run()
@@ -268,6 +275,7 @@ def check_options(
     max_sweeps: int = 1,
     on_fail: str = "raise",
     threads: int = 1,
+    memory: float | None = None,
 ) -> None:
     """Check the options of :func:`solve` without solving, so that a wrong one is told before anything is compiled."""
     check_model("solve", model, sense)
@@ -300,6 +308,10 @@ def check_options(
         raise OptionError(f"solve: on_fail must be 'raise' or 'return'; got {on_fail!r}.")
     if isinstance(threads, bool) or not (isinstance(threads, Integral) and threads >= 1):
         raise OptionError(f"solve: threads must be a whole number ≥ 1; got {threads!r}. Leave it out for one thread.")
+    if memory is not None and not _real(memory) >= 0:
+        raise OptionError(
+            f"solve: memory must be a number of bytes ≥ 0; got {memory!r}. Leave it out for the size of the model."
+        )
 
 
 def _differences(
