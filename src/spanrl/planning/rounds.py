@@ -58,7 +58,7 @@ _INNER = 1000  # most sweeps over one policy
 _DAMPED = 0.9  # of a step: for policies that may be periodic
 _SHORT = 3  # rounds of sweeps that show what such rounds are worth
 _VERY_FEW = 1e-3  # of the states: with fewer changes the policy is nearly the last one
-_SYSTEMS = 5.0  # linear systems that a solve takes, about
+_SYSTEMS, _SYSTEMS_SETTLED = 5.0, 3.0  # linear systems that a solve takes, about, and that it still takes at its end
 _FAR = 3.0  # in units of the bracket of the gain: a rise that is news
 _STALE = 8  # rounds without progress, after which value iteration has as many sweeps as were made before
 _LOWER, _WIDER = 0.1, 2.0  # in units of the last width: how far min(Lv − v) may fall, how wide the bracket may become
@@ -327,12 +327,18 @@ class Rounds:
         price = _CHAIN_ENTRY * float(chain.ptr[-1]) + _CHAIN_STATE * it.v.size
         if self._may_solve:
             by_sweeps = self._rounds_left() * (self._full_cost + (n + need) * price)
-            by_systems = _SYSTEMS * (self._full_cost + self._resolvent.cost(chain, self._slowness))
+            systems = _SYSTEMS_SETTLED if self._is_settled else _SYSTEMS
+            by_systems = systems * (self._full_cost + self._resolvent.cost(chain, self._slowness))
             if need and by_systems < by_sweeps:
                 self._solve()
                 return
         if need > 0.0:
             self._sweep(target, min(need, float(_INNER)), price)
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether the policy is the last one, or nearly."""
+        return self._changes <= _VERY_FEW * self._it.v.size
 
     def _rounds_left(self) -> float:
         """Predict how many rounds of sweeps the bracket still needs, from what the last ones made of it."""
@@ -370,8 +376,8 @@ class Rounds:
             before = self._resolvent.iterations
             x = self._resolvent.solve_again(d) if again else None
             if x is None:
-                wanted, is_settled = it.width / it.tol * 2, self._changes <= _VERY_FEW * it.v.size
-                x = self._resolvent.solve(chain, d, self._slowness, wanted, is_settled=is_settled)
+                wanted = it.width / it.tol * 2
+                x = self._resolvent.solve(chain, d, self._slowness, wanted, is_settled=self._is_settled)
             it.sweeps += self._resolvent.iterations - before
             if self._tell_missed is not None and self._resolvent.missed_memory:
                 self._tell_missed(self._resolvent.missed_memory)
