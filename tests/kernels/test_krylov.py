@@ -1,5 +1,7 @@
 """IDR on the equations of a frozen policy, against dense linear algebra."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -10,14 +12,23 @@ from spanrl.kernels.policies import freeze, new_chain
 
 
 def random_chain(rng, S):
-    """Draw a chain with some truncated states; return it and its transition matrix, where these lead to state 0."""
+    """Draw a chain with some truncated states, its rows in any order; return it and its transition matrix, where these lead to state 0."""
     P = rng.dirichlet(np.full(S, 0.2), S)
     rows, chain = csr_array(P), new_chain(S, S * S)
     chain.cut[1:] = rng.random(S - 1) < 0.2
     freeze(
         rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), rows.data, rng.random(S), np.arange(S), 0, chain
     )
+    for low, high in pairwise(chain.ptr):
+        new = low + rng.permutation(high - low)
+        chain.succ[low:high], chain.prob[low:high] = chain.succ[new], chain.prob[new]
     return chain, np.where(chain.cut[:, None] != 0, np.eye(S)[0], P)
+
+
+def rows_of(chain):
+    """Return the entries of each row, whatever their order."""
+    pairs = list(zip(chain.succ.tolist(), chain.prob.tolist(), strict=True))
+    return [sorted(pairs[low:high]) for low, high in pairwise(chain.ptr)]
 
 
 def dense(chain, P, horizon):
@@ -45,7 +56,9 @@ def test_the_operator_is_the_preconditioned_matrix():
     rng = np.random.default_rng(0)
     chain, P = random_chain(rng, 12)
     system, y, out = new_system(chain), rng.normal(size=12), np.empty(12)
+    before = rows_of(chain)
     start(chain, system, 30.0, np.zeros(12))
+    assert rows_of(chain) == before
     A, one = dense(chain, P, 30.0), (chain.cut == 0).astype(float)
     scaled, ones = A / np.diag(A)[:, None], one / np.diag(A)
     apply(chain, system, y, out)

@@ -21,7 +21,8 @@ def forced(monkeypatch):
     """Evaluate every policy in one way, whatever it costs."""
 
     def force(way):
-        monkeypatch.setattr(rounds, "_SYSTEMS", np.inf if way == "sweeps" else 0.0)
+        for systems in ("_SYSTEMS", "_SYSTEMS_SETTLED"):
+            monkeypatch.setattr(rounds, systems, np.inf if way == "sweeps" else 0.0)
         monkeypatch.setattr(rounds, "_WARM", 0)
         original = resolvent.Resolvent.__init__
 
@@ -246,7 +247,8 @@ def test_taken_back_steps_leave_the_certificate_intact(monkeypatch):
         return x if x is None or len(calls) % 2 == 0 else -x
 
     monkeypatch.setattr(resolvent.Resolvent, "solve", wrong)
-    monkeypatch.setattr(rounds, "_SYSTEMS", 0.0)
+    for systems in ("_SYSTEMS", "_SYSTEMS_SETTLED"):
+        monkeypatch.setattr(rounds, systems, 0.0)
     mdp = clusters(4, 6, 1e-3)
     wanted = optimal_gains(mdp)[0]
     low, high = solve(mdp).gain_bounds

@@ -32,9 +32,8 @@ _ANGLE = 0.7  # least cosine between the residual and its image for which the st
 class System(NamedTuple):
     """The equations of a frozen policy with a horizon, divided by their diagonal, and the vectors of the iteration."""
 
-    middle: Any  # int64 [S]    where the entries of U begin in each row
-    succ: Any  # uint32 [n]     the rows of the chain, those of L first
-    value: Any  # float64 [n]   of L and U
+    middle: Any  # int64 [S]    where the entries of U begin in each row of the chain: those of L stand before them
+    scale: Any  # float64 [S]   what makes the rows of the chain those of L and U
     one: Any  # float64 [S]     ``one``, divided by the diagonal
     x: Any  # float64 [S]
     y: Any  # float64 [S]
@@ -58,25 +57,24 @@ class Progress(NamedTuple):
 
 def new_system(chain: Any) -> System:
     """Allocate for chains as large as this one."""
-    S, n = chain.out.size, chain.succ.size
-    one, x, y, b, r, t = np.empty((6, S))
+    S = chain.out.size
+    scale, one, x, y, b, r, t = np.empty((7, S))
     shadow, (steps, images) = np.random.default_rng(0).random((SIDES, S)) - 0.5, np.empty((2, SIDES, S))
-    middle, succ, value = np.empty(S, dtype=np.int64), np.empty(n, dtype=np.uint32), np.empty(n)
-    inner, small = np.empty((SIDES, SIDES)), np.empty((3, SIDES))
-    return System(middle, succ, value, one, x, y, b, r, t, shadow, steps, images, inner, small)
+    middle, inner, small = np.empty(S, dtype=np.int64), np.empty((SIDES, SIDES)), np.empty((3, SIDES))
+    return System(middle, scale, one, x, y, b, r, t, shadow, steps, images, inner, small)
 
 
 @kernel
 def backward(chain, system, y, t):
     """Set t = (I − U)⁻¹y; return its mean."""
-    ptr, middle, succ, value = chain.ptr, system.middle, system.succ, system.value
+    ptr, middle, succ, prob, scale = chain.ptr, system.middle, chain.succ, chain.prob, system.scale
     mean, one = 0.0, np.uint64(1)
     for k in range(y.size):
         s = y.size - 1 - k
-        total, j, end = y[s], np.uint64(middle[s]), np.uint64(ptr[s + 1])
-        while j < end:
-            total += value[j] * t[succ[j]]
-            j += one
+        total, by, j, end = y[s], scale[s], np.uint64(ptr[s + 1]), np.uint64(middle[s])
+        while j > end:  # the nearest state, for which it waits, comes last
+            j -= one
+            total += by * prob[j] * t[succ[j]]
         t[s] = total
         mean += total
     return mean / y.size
@@ -85,12 +83,12 @@ def backward(chain, system, y, t):
 @kernel
 def forward(chain, system, z):
     """Set z ← (I − L)⁻¹z in place."""
-    ptr, middle, succ, value = chain.ptr, system.middle, system.succ, system.value
+    ptr, middle, succ, prob, scale = chain.ptr, system.middle, chain.succ, chain.prob, system.scale
     one = np.uint64(1)
     for s in range(z.size):
-        total, j, end = z[s], np.uint64(ptr[s]), np.uint64(middle[s])
+        total, by, j, end = z[s], scale[s], np.uint64(ptr[s]), np.uint64(middle[s])
         while j < end:
-            total += value[j] * z[succ[j]]
+            total += by * prob[j] * z[succ[j]]
             j += one
         z[s] = total
 
@@ -123,23 +121,25 @@ def dot(x, y):
 
 @kernel
 def start(chain, system, horizon, d):
-    """Set the system up for (I − Q)x = d with γ = 1 − 1/horizon, y = 0; rows of cut states say x(s) − x(s_min) = d(s)."""
+    """Set the system up for (I − Q)x = d with γ = 1 − 1/horizon, y = 0; rows of cut states say x(s) − x(s_min) = d(s).
+
+    The rows of the chain are reordered where they must be.
+    """
     gamma, ptr, succ, prob, out, cuts = 1.0 - 1.0 / horizon, chain.ptr, chain.succ, chain.prob, chain.out, chain.cut
     for s in range(d.size):
         cut = cuts[s] != 0
         diagonal = 1.0 if cut else 1.0 / horizon + gamma * out[s]
-        scale = 1.0 if cut else gamma / diagonal
+        system.scale[s] = 1.0 if cut else gamma / diagonal
         system.one[s] = 0.0 if cut else 1.0 / diagonal
         system.b[s] = d[s] / diagonal
         system.y[s] = 0.0
-        low, high = ptr[s], ptr[s + 1]
-        for j in range(ptr[s], ptr[s + 1]):
-            is_low = succ[j] < s
-            high -= 1 - is_low
-            at = low if is_low else high
-            low += is_low
-            system.succ[at], system.value[at] = succ[j], scale * prob[j]
-        system.middle[s] = low
+        middle = ptr[s]
+        for j in range(ptr[s], ptr[s + 1]):  # in place, and most often in order already
+            if succ[j] < s:
+                succ[j], succ[middle] = succ[middle], succ[j]
+                prob[j], prob[middle] = prob[middle], prob[j]
+                middle += 1
+        system.middle[s] = middle
     forward(chain, system, system.b)
     norm = renew(chain, system)
     return Progress(0, norm, norm)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanrl.kernels.dissection import count_factors, dissect, neighbours, new_tree
+from spanrl.kernels.dissection import Tree, count_factors, dissect, neighbours, new_tree
 from spanrl.kernels.krylov import Progress, System, gather, iterate, new_system, remainder, renew, start
 from spanrl.kernels.policies import Chain
 from spanrl.planning.factors import Solver, cost, factors_of
@@ -67,6 +67,22 @@ class _Run(NamedTuple):
     left: float = 1.0
 
 
+class _Elimination(NamedTuple):
+    """In which order the states of a policy are eliminated, and how large its factors will be."""
+
+    order: Any  # int64 [S]
+    tree: Tree
+    near: tuple[Any, Any]  # the neighbours of each state
+    entries: float  # of one factor; infinite: too many to be counted
+    products: float
+    first: float  # entries for the policy that the order was made for
+
+    def of_another(self, near: tuple[Any, Any], most: float) -> _Elimination | None:
+        """Return the same order for another policy; None where it does not serve that one well. The tree is used again."""
+        entries, products = count_factors(*near, self.order, min(_STILL_GOOD * self.first, most), self.tree)
+        return self._replace(near=near, entries=entries, products=products) if entries < inf else None
+
+
 class Resolvent:
     """The linear systems of one solve. What was learnt about one policy predicts the cost of the next."""
 
@@ -74,9 +90,7 @@ class Resolvent:
         """Allow the factors so many bytes; a cautious one lets the horizon of factors grow, too."""
         self._is_cautious = is_cautious
         self._most_entries = memory / ENTRY_BYTES / 2
-        self._order, self._entries = np.empty(0, dtype=np.int64), 0.0  # of one factor, 0: there is no order yet
-        self._near: tuple[Any, Any]  # the neighbours of each state of that policy
-        self._tree, self._products = new_tree(0), 0.0
+        self._elimination: _Elimination | None = None
         self._horizon, self._longest = _FIRST_HORIZON, _LONGEST_HORIZON
         self._iterations = 0.0  # of the last system; 0: none yet, infinite: it was no good
         self._factor_cost: float | None = None  # of the last policy looked at; infinite: too large
@@ -162,7 +176,7 @@ class Resolvent:
         The factors are looked at when iterations have cost a quarter of what that costs; they take over where iterations are
         ``predicted`` to cost more, or when they have cost as much.
         """
-        if self._system is None or self._system.succ.size < chain.succ.size:
+        if self._system is None:
             self._system = new_system(chain)
         run = _Run(part, start(chain, self._system, self._horizon, d), part / 3)
         if self._factor_cost is None:
@@ -204,7 +218,7 @@ class Resolvent:
         return _Run(part, progress, goal, left)
 
     def _looking_cost(self, chain: Chain) -> float:
-        entry, state = (_COUNT_ENTRY, _COUNT_STATE) if self._entries else (_ORDER_ENTRY, _ORDER_STATE)
+        entry, state = (_COUNT_ENTRY, _COUNT_STATE) if self._elimination else (_ORDER_ENTRY, _ORDER_STATE)
         return float(entry * chain.ptr[-1] + state * chain.out.size)
 
     def _look(self, chain: Chain) -> None:
@@ -214,28 +228,23 @@ class Resolvent:
         """
         self.spent += self._looking_cost(chain)
         self._has_looked = True
-        self._near = ptr, near = neighbours(chain.ptr, chain.succ)
-        most = min(_STILL_GOOD * self._entries, self._most_entries)
-        entries, products = count_factors(ptr, near, self._order, most, self._tree) if self._entries else (inf, inf)
-        if entries == inf:
-            self._order, self._tree = np.empty(ptr.size - 1, dtype=np.int64), new_tree(ptr.size - 1)
-            if dissect(ptr, near, _COUNTED * self._most_entries, self._order):
-                entries, products = count_factors(ptr, near, self._order, inf, self._tree)
-            self._entries = entries
-        self._products, self._factor_cost = products, cost(self._order.size, entries, products)
-        self._refused = (entries, self._factor_cost) if self._most_entries < entries < inf else None
-        if entries > self._most_entries:
-            self._entries, self._factor_cost = 0.0, inf
+        near, kept, most = neighbours(chain.ptr, chain.succ), self._elimination, self._most_entries
+        found = None if kept is None else kept.of_another(near, most)
+        if found is None:
+            found = _new_elimination(near, _COUNTED * most)
+        price, is_allowed = cost(chain.out.size, found.entries, found.products), found.entries <= most
+        self._factor_cost, self._elimination = (price, found) if is_allowed else (inf, None)
+        self._refused = None if is_allowed or found.entries == inf else (found.entries, price)
 
     def _by_new_factors(self, chain: Chain, d: Vector) -> Vector | None:
         if not self._has_looked:
             self._look(chain)
-        if self._factor_cost == inf:
+        plan = self._elimination
+        if plan is None or self._factor_cost is None:
             return None
-        assert self._factor_cost is not None
         self.spent += self._factor_cost
         horizon = self._horizon if self._is_cautious else self._longest
-        self._factors = factors_of(chain, horizon, self._order, self._near, self._tree, self._products)
+        self._factors = factors_of(chain, horizon, plan.order, plan.near, plan.tree, plan.products)
         if self._factors is None:
             return None
         self._prefer_factors()
@@ -254,3 +263,11 @@ class Resolvent:
 
 def _iteration_cost(chain: Chain) -> float:
     return float(_KRYLOV_ENTRY * chain.ptr[-1] + _KRYLOV_STATE * chain.out.size)
+
+
+def _new_elimination(near: tuple[Any, Any], most: float) -> _Elimination:
+    """Order the states of a policy."""
+    S = near[0].size - 1
+    order, tree = np.empty(S, dtype=np.int64), new_tree(S)
+    entries, products = count_factors(*near, order, inf, tree) if dissect(*near, most, order) else (inf, inf)
+    return _Elimination(order, tree, near, entries, products, entries)
