@@ -48,6 +48,7 @@ _PART, _ROUGHLY = (
 _SMALLEST_PART, _SMALLEST_GOAL = 1e-8, 1e-14  # of the residual, and of that of the preconditioned system
 _LARGER = 10.0  # the largest residual may be so many times as large as asked for: what is asked is the mean
 _TRIAL = 0.25  # of the price of looking at the factors: what iterations may cost before
+_SMALL = 2.0  # calls of IDR: where looking costs less, it comes first
 _PARTIAL = 0.3  # a residual that is good enough where nothing better is to be had
 _MOST_ITERATIONS = 3000
 _NEARLY_CONSTANT = 1e-2  # part of x that is not a constant
@@ -141,7 +142,7 @@ class Resolvent:
         self._horizon = min(self._horizon * _LONGER, self._longest)
         if is_settled:
             self._horizon = min(max(self._horizon, wanted * slowness), self._longest)
-        if self._factor_cost is None and self._looking_cost(chain) < _KRYLOV_CALL:
+        if self._factor_cost is None and self._looking_cost(chain) < _SMALL * _KRYLOV_CALL:
             self._look(chain)
         krylov = self._krylov_cost(chain, slowness)
         if krylov <= (inf if self._factor_cost is None else self._factor_cost) and self._iterations < inf:
