@@ -218,6 +218,12 @@ def test_plan_options_and_numbers(run: Any, options: tuple[str, ...]) -> None:
     assert only_json(run("plan", "two-state", "--json", *options))["gain"] == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.parametrize("model", ["riverswim[n_states=20]", "two-queues"])
+def test_plan_keeps_within_the_memory(run: Any, model: str) -> None:
+    assert only_json(run("plan", model, "--json"))["factor_size"] > 0
+    assert only_json(run("plan", model, "--json", "--memory", "0"))["factor_size"] == 0
+
+
 def test_a_span_bound_of_zero_is_allowed(run: Any) -> None:
     assert only_json(run("plan", "two-state", "--span-bound", "0", "--json"))["gain"] == pytest.approx(0.5, abs=1e-6)
 

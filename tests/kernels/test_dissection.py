@@ -55,22 +55,20 @@ def test_the_order_is_a_permutation_and_the_count_is_exact(seed):
     assert np.sort(order).tolist() == list(range(order.size))
     wanted = filled(ptr, succ, order)
     tree = dissection.new_tree(order.size)
-    assert dissection.count_factors(*near, order, np.inf, tree) == wanted
-    assert dissection.count_factors(*near, order, wanted[0], tree) == wanted
-    assert dissection.count_factors(*near, order, wanted[0] - 1, tree) == (np.inf, np.inf)
+    assert dissection.count_factors(*near, order, tree) == wanted
     with interpreted():
         again = np.empty_like(order)
         assert dissection.dissect(*dissection.neighbours(ptr, succ), np.inf, again)
         assert again.tolist() == order.tolist()
-        assert dissection.count_factors(*near, order, np.inf, tree) == wanted
+        assert dissection.count_factors(*near, order, tree) == wanted
 
 
 def test_a_grid_has_narrow_separators_and_a_random_graph_has_none():
     ptr, succ = grid(60)
     near, order, tree = dissection.neighbours(ptr, succ), np.empty(3600, dtype=np.int64), dissection.new_tree(3600)
     assert dissection.dissect(*near, 1e5, order)
-    entries, _ = dissection.count_factors(*near, order, np.inf, tree)
-    natural, _ = dissection.count_factors(*near, np.arange(3600), np.inf, tree)
+    entries, _ = dissection.count_factors(*near, order, tree)
+    natural, _ = dissection.count_factors(*near, np.arange(3600), tree)
     assert entries < natural / 2
     rng = np.random.default_rng(0)
     ptr, succ = (
@@ -90,7 +88,7 @@ def test_a_hub_comes_last():
     order, near = np.empty(S, dtype=np.int64), dissection.neighbours(ptr, succ)
     assert dissection.dissect(*near, 1e5, order)
     assert order[-1] == 0
-    assert dissection.count_factors(*near, order, np.inf, dissection.new_tree(S))[0] < 6 * S
+    assert dissection.count_factors(*near, order, dissection.new_tree(S))[0] < 6 * S
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -30,7 +30,7 @@ def factorised(chain, horizon):
     near = neighbours(chain.ptr, chain.succ)
     order, tree = np.empty(chain.out.size, dtype=np.int64), new_tree(chain.out.size)
     assert dissect(*near, np.inf, order)
-    _, products = count_factors(*near, order, np.inf, tree)
+    _, products = count_factors(*near, order, tree)
     return factors.factors_of(chain, horizon, order, near, tree, products)
 
 

@@ -189,26 +189,67 @@ def test_factors_keep_within_the_memory():
         solve(mdp, memory=-1)
 
 
-def test_it_says_what_factors_would_need_where_they_are_missed(monkeypatch):
-    mdp, said = make("two-queues").mdp, "need about (.*) MB, and memory allows 0.01 MB.* give memory=(.*) to have them"
+@pytest.fixture
+def impatient(monkeypatch):
+    """Let factors that are not allowed be told, even if nothing is lost."""
+    monkeypatch.setattr(resolvent, "_SECOND", -np.inf)
+    monkeypatch.setattr(resolvent, "_MISSED", -np.inf)
+
+
+def quietly(mdp, **options):
+    """Solve, and fail where a warning is given."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        solve(mdp, memory=1e4)  # soon done without them
-    monkeypatch.setattr(resolvent, "_SECOND", 0.0)
-    monkeypatch.setattr(resolvent, "_MISSED", 0.0)
+        return solve(mdp, **options)
+
+
+def test_it_says_what_factors_would_need_where_they_are_missed(impatient):
+    mdp, said = make("two-queues").mdp, r"need about (.*) MB, and memory allows 0.01 MB.* give memory=(\S*) \("
     with pytest.warns(UserWarning, match=said) as caught:
         without = solve(mdp, memory=1e4)
     assert without.factor_size == 0
     assert [one.filename for one in caught] == [__file__]
     found = re.search(said, str(caught[0].message))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        within = solve(mdp, memory=float(found[2]))
-        solve(mdp, memory=0)  # none were wanted
+    within = quietly(mdp, memory=float(found[2]))
     assert within.factor_size > 0
-    assert float(found[1]) * 1e6 == pytest.approx(
-        (within.factor_size + mdp.n_states) * resolvent.ENTRY_BYTES, rel=0.1
-    )  # policies differ
+    needed = (within.factor_size + mdp.n_states) * resolvent.ENTRY_BYTES
+    assert float(found[1]) * 1e6 == pytest.approx(needed, rel=0.1)  # policies differ
+
+
+def test_it_says_nothing_where_little_is_lost():
+    assert quietly(make("two-queues").mdp, memory=1e4).factor_size == 0
+
+
+@pytest.mark.parametrize("mdp", [make("two-queues").mdp, make("riverswim[n_states=20]").mdp])
+def test_it_says_nothing_where_factors_are_forbidden(impatient, mdp):
+    assert quietly(mdp, memory=0).factor_size == 0
+
+
+def test_without_narrow_separators_there_is_nothing_to_factorise_whatever_the_memory(forced):
+    forced("factors")
+    solution = quietly(garnet(np.random.default_rng(0), 3000, 2, 3), memory=np.inf)
+    assert (solution.converged, solution.factor_size) == (True, 0)
+
+
+def test_the_order_of_factors_that_are_not_allowed_is_let_go(monkeypatch):
+    made, original = [], resolvent.Resolvent.__init__
+
+    def noted(self, *args, **options):
+        made.append(self)
+        original(self, *args, **options)
+
+    monkeypatch.setattr(resolvent.Resolvent, "__init__", noted)
+    solve(make("two-queues").mdp, memory=1e4)
+    assert made[0]._refused is not None
+    assert made[0]._elimination is None
+
+
+def test_on_some_hundred_states_no_iteration_is_tried_before_the_factors_are_looked_at(monkeypatch):
+    monkeypatch.setattr(resolvent, "new_system", None)
+    assert solve(river(200)).factor_size > 0
+    monkeypatch.setattr(resolvent, "_SMALL", 0.0)
+    with pytest.raises(TypeError):
+        solve(river(200))
 
 
 def test_seconds_and_method_are_told():

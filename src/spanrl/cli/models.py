@@ -171,7 +171,7 @@ def plan(
         str,
         typer.Option(
             metavar="BYTES",
-            help="Memory that sparse factors may take, such as 5e8; at first as much as the model, and at least 64 MiB.",
+            help="Memory that sparse factors may take, such as 5e8; by default as much as the model, and at least 64 MiB.",
         ),
     ] = "",
     policy_out: Annotated[
@@ -199,11 +199,12 @@ def plan(
         check_policy_file(policy_out, loaded)
     options: dict[str, Any] = {
         "span_bound": bound, "tol": width, "sense": sense, "method": method, "policy": policy, "max_sweeps": most,
+        "memory": limit,
     }  # fmt: skip
     solution = solve_small(loaded, **options)
     if solution is None:
         with compiling("plan"):
-            solution = solve(loaded, **options, threads=n_threads, memory=limit, progress=on_terminal())
+            solution = solve(loaded, **options, threads=n_threads, progress=on_terminal())
     try:
         if policy_out:  # first, as whoever reads what is printed may stop reading
             write_policy(policy_out, solution.policy)

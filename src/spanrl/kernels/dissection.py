@@ -186,8 +186,8 @@ def new_tree(S: int) -> Tree:
 
 
 @allocating
-def count_factors(ptr, near, order, most, tree):
-    """Fill ``tree``; return the entries of one factor and the multiplications of the factorisation, (∞, ∞) for more than ``most`` entries.
+def count_factors(ptr, near, order, tree):
+    """Fill ``tree``; return the entries of one factor and the multiplications of the factorisation.
 
     Row k of the lower factor holds the states on the paths up the elimination tree from the neighbours of k that are eliminated before it.
     They are a subtree. Its states are not walked through but counted by its leaves, in time about proportional to the edges (Gilbert, Ng &
@@ -198,10 +198,8 @@ def count_factors(ptr, near, order, most, tree):
     above, first, at = np.empty(S, np.int64), np.empty(S, np.int64), np.empty(S, np.int64)
     _depend(ptr, near, order, rank, parent, above)
     _postorder(parent, first, at, above)
-    last, reached = (
-        np.full(S, -1),
-        np.zeros(S, np.int64),
-    )  # of each row: its last leaf, and what lies behind the first state below that
+    last = np.full(S, -1)  # the last leaf of each row
+    reached = np.zeros(S, np.int64)  # what comes behind the first state below that leaf
     for k in range(S):
         above[k], length[k] = k, 1
     for k in range(S):
@@ -224,7 +222,7 @@ def count_factors(ptr, near, order, most, tree):
             length[parent[k]] += length[k]
         entries += np.float64(length[k])
         products += np.float64(length[k]) * length[k]
-    return (entries, products) if entries <= most else (np.inf, np.inf)
+    return entries, products
 
 
 @kernel

@@ -56,7 +56,7 @@ class Progress(NamedTuple):
 
 
 def new_system(chain: Any) -> System:
-    """Allocate for chains as large as this one."""
+    """Allocate for chains with as many states as this one."""
     S = chain.out.size
     scale, one, x, y, b, r, t = np.empty((7, S))
     shadow, (steps, images) = np.random.default_rng(0).random((SIDES, S)) - 0.5, np.empty((2, SIDES, S))
@@ -72,7 +72,7 @@ def backward(chain, system, y, t):
     for k in range(y.size):
         s = y.size - 1 - k
         total, by, j, end = y[s], scale[s], np.uint64(ptr[s + 1]), np.uint64(middle[s])
-        while j > end:  # the nearest state, for which it waits, comes last
+        while j > end:  # where rows are sorted the nearest state, for which it waits, comes last
             j -= one
             total += by * prob[j] * t[succ[j]]
         t[s] = total

@@ -190,7 +190,7 @@ def elimination_order(P: Any) -> NDArray[np.int64] | None:
     ptr, near = neighbours(P.indptr.astype(np.int64), P.indices.astype(np.uint32))
     if not dissect(ptr, near, _MOST_ENTRIES, order):
         return None
-    entries, _ = count_factors(ptr, near, order, _MOST_ENTRIES, new_tree(order.size))
+    entries, _ = count_factors(ptr, near, order, new_tree(order.size))
     return order if entries <= _MOST_ENTRIES else None
 
 

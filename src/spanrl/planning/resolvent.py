@@ -10,7 +10,8 @@ x(s) − x(s₀) = c + v(s₀) − v(s): a row with one entry besides the diagon
 *Two ways to solve it.* A Krylov method, IDR (:mod:`spanrl.kernels.krylov`), where it takes few iterations; and sparse factors
 (:mod:`spanrl.planning.factors`) in an order by nested dissection (:mod:`spanrl.kernels.dissection`), whose cost is counted beforehand.
 Which one is the cheaper is predicted in nanoseconds from the last iteration count and the size of the factors; when iterations have cost as
-much as the factors would, these take over. Costs are counted, not measured, so that results do not depend on the machine's mood.
+much as the factors would, these take over. On some hundred states a look at the factors costs no more than two calls, and comes first.
+Costs are counted, not measured, so that results do not depend on the machine's mood.
 
 *The horizon* of IDR begins short and grows eightfold from system to system, as long horizons cost iterations. Factors cost the same for
 each, so they have the longest at once, where a step cannot do harm: for L, whose lower end never falls. T_c and nature's minimum keep the
@@ -53,10 +54,11 @@ _PARTIAL = 0.3  # a residual that is good enough where nothing better is to be h
 _MOST_ITERATIONS = 3000
 _NEARLY_CONSTANT = 1e-2  # part of x that is not a constant
 _STILL_GOOD = 1.2  # times the entries of the last factors, for which an order is kept
-_COUNTED = (
-    16.0  # times the allowed entries, up to which factors are counted: how much memory they would need can then be said
-)
-_MISSED, _SECOND = 10.0, 1e9  # times the price of factors that were not allowed, and at least: what is worth to be said
+_COUNTED = 16.0  # times the allowed entries: an order is made up to there, so that what its factors need can be said
+_MISSED, _SECOND = (
+    10.0,
+    1e9,
+)  # times the price of factors that are not allowed, and at least: a loss that is worth to be told
 
 
 class _Run(NamedTuple):
@@ -74,14 +76,15 @@ class _Elimination(NamedTuple):
     order: Any  # int64 [S]
     tree: Tree
     near: tuple[Any, Any]  # the neighbours of each state
-    entries: float  # of one factor; infinite: too many to be counted
+    entries: float  # of one factor
     products: float
     first: float  # entries for the policy that the order was made for
 
     def of_another(self, near: tuple[Any, Any], most: float) -> _Elimination | None:
         """Return the same order for another policy; None where it does not serve that one well. The tree is used again."""
-        entries, products = count_factors(*near, self.order, min(_STILL_GOOD * self.first, most), self.tree)
-        return self._replace(near=near, entries=entries, products=products) if entries < inf else None
+        entries, products = count_factors(*near, self.order, self.tree)
+        serves = entries <= min(_STILL_GOOD * self.first, most)
+        return self._replace(near=near, entries=entries, products=products) if serves else None
 
 
 class Resolvent:
@@ -94,12 +97,12 @@ class Resolvent:
         self._elimination: _Elimination | None = None
         self._horizon, self._longest = _FIRST_HORIZON, _LONGEST_HORIZON
         self._iterations = 0.0  # of the last system; 0: none yet, infinite: it was no good
-        self._factor_cost: float | None = None  # of the last policy looked at; infinite: too large
+        self._factor_cost = None if memory > 0 else inf  # of the last policy looked at; infinite: too large
         self._system: System | None = None
         self._factors: Solver | None = None  # of the last system, where it was solved by them
         self._has_looked = False
         self._refused: tuple[float, float] | None = None  # the entries and the price of factors that are not allowed
-        self._waited = 0.0  # nanoseconds of IDR since
+        self._lost = 0.0  # nanoseconds of IDR beyond that price, system by system
         self.spent = 0.0
         """Nanoseconds that the last system cost, about."""
         self.factor_size = 0
@@ -110,7 +113,7 @@ class Resolvent:
     @property
     def missed_memory(self) -> float:
         """Bytes of factors that were not allowed and would have saved much; 0 where there are none."""
-        if self._refused is None or self._waited <= max(_MISSED * self._refused[1], _SECOND):
+        if self._refused is None or self._lost <= max(_MISSED * self._refused[1], _SECOND):
             return 0.0
         return 2 * ENTRY_BYTES * self._refused[0]
 
@@ -192,8 +195,9 @@ class Resolvent:
         n = run.progress.n
         self.iterations += n
         self._iterations = float(n)
-        self.spent += _KRYLOV_CALL + n * _iteration_cost(chain)
-        self._waited += self.spent if self._refused is not None else 0.0
+        price = _KRYLOV_CALL + n * _iteration_cost(chain)
+        self.spent += price
+        self._lost += 0.0 if self._refused is None else price - self._refused[1]
         if run.left <= (_PARTIAL if self._factor_cost == inf else part):
             x: Vector = self._system.x
             return x
@@ -231,18 +235,22 @@ class Resolvent:
         self._has_looked = True
         near, kept, most = neighbours(chain.ptr, chain.succ), self._elimination, self._most_entries
         found = None if kept is None else kept.of_another(near, most)
-        if found is None:
-            found = _new_elimination(near, _COUNTED * most)
-        price, is_allowed = cost(chain.out.size, found.entries, found.products), found.entries <= most
-        self._factor_cost, self._elimination = (price, found) if is_allowed else (inf, None)
-        self._refused = None if is_allowed or found.entries == inf else (found.entries, price)
+        found = found or _new_elimination(near, _COUNTED * most)
+        self._elimination, self._factor_cost, self._refused = None, inf, None
+        if found is not None:
+            price = cost(chain.out.size, found.entries, found.products)
+            if found.entries <= most:
+                self._elimination, self._factor_cost = found, price
+            else:
+                self._refused = found.entries, price
 
     def _by_new_factors(self, chain: Chain, d: Vector) -> Vector | None:
-        if not self._has_looked:
+        if not self._has_looked and self._most_entries > 0:
             self._look(chain)
         plan = self._elimination
-        if plan is None or self._factor_cost is None:
+        if plan is None:
             return None
+        assert self._factor_cost is not None
         self.spent += self._factor_cost
         horizon = self._horizon if self._is_cautious else self._longest
         self._factors = factors_of(chain, horizon, plan.order, plan.near, plan.tree, plan.products)
@@ -266,9 +274,11 @@ def _iteration_cost(chain: Chain) -> float:
     return float(_KRYLOV_ENTRY * chain.ptr[-1] + _KRYLOV_STATE * chain.out.size)
 
 
-def _new_elimination(near: tuple[Any, Any], most: float) -> _Elimination:
-    """Order the states of a policy."""
+def _new_elimination(near: tuple[Any, Any], most: float) -> _Elimination | None:
+    """Order the states of a policy and count its factors; None where, by a rough estimate, they have more than ``most`` entries."""
     S = near[0].size - 1
     order, tree = np.empty(S, dtype=np.int64), new_tree(S)
-    entries, products = count_factors(*near, order, inf, tree) if dissect(*near, most, order) else (inf, inf)
+    if not dissect(*near, most, order):
+        return None
+    entries, products = count_factors(*near, order, tree)
     return _Elimination(order, tree, near, entries, products, entries)

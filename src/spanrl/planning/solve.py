@@ -233,9 +233,10 @@ def _run(model: Model, iteration: Iteration, method: str, v: Vector | None, memo
         return _How("value-iteration")
 
     def tell_missed(needed: float) -> None:
+        enough = f"{1.25 * needed:.1e}"
         warnings.warn(
             f"solve: the factors of a linear system would save much time, but need about {needed / 1e6:.3g} MB, and memory allows "
-            f"{memory / 1e6:.3g} MB. It goes on without them; give memory={1.25 * needed:.1e} to have them.",
+            f"{memory / 1e6:.3g} MB. It goes on without them; give memory={enough} (spanrl plan: --memory {enough}) to have them.",
             stacklevel=7,
         )
 
