@@ -40,10 +40,10 @@ from spanrl.experiments.store import Store
 from spanrl.learning.run import Run
 
 LONG: dict[str, Any] = {
-    "name": "long", "horizon": 2e7, "points": 10, "seeds": 2, "env": [{"id": "three-state[delta=0.01]"}],
+    "name": "long", "horizon": 1e8, "points": 10, "seeds": 2, "env": [{"id": "three-state[delta=0.01]"}],
     "agent": [{"id": "scal[span_bound=2]"}, {"id": "ucrl"}],
 }  # fmt: skip
-"""Cells of half a second: some checkpoints each."""
+"""Cells of half a second on a fast machine: some checkpoints each."""
 
 
 @pytest.fixture(autouse=True)
