@@ -78,6 +78,19 @@ def test_a_grid_has_narrow_separators_and_a_random_graph_has_none():
     assert not dissection.dissect(*dissection.neighbours(ptr, succ), 1e5, order)
 
 
+def test_a_long_thin_graph_fills_no_more_than_a_band():
+    """A line of reach 4 is eliminated from end to end; a square of the same size is cut."""
+    S, reach = 3600, 4
+    rng = np.random.default_rng(3)
+    succ = np.clip(np.arange(S)[:, None] + rng.integers(-reach, reach + 1, (S, 3)), 0, S - 1).astype(np.uint32)
+    near = dissection.neighbours(np.arange(S + 1) * 3, succ.ravel())
+    order, tree = np.empty(S, dtype=np.int64), dissection.new_tree(S)
+    assert dissection.dissect(*near, np.inf, order)
+    thin, _ = dissection.count_factors(*near, order, tree)
+    assert thin <= S * (reach + 1)
+    assert thin <= 1.2 * dissection.count_factors(*near, np.arange(S), tree)[0]
+
+
 def test_a_hub_comes_last():
     """Every state of a ring also leads to state 0: with the hub in the middle everything would fill."""
     S = 2000

@@ -1,7 +1,9 @@
 """Nested dissection (George 1973): the order in which to eliminate the states of a chain, and what the factors will cost.
 
 A breadth-first search from a state at the edge cuts a graph into levels; a narrow level in the middle separates what lies before it from
-what lies behind. Eliminating both sides first, by the same rule, keeps their factors apart. States with very many neighbours come last.
+what lies behind. Eliminating both sides first, by the same rule, keeps their factors apart. A graph that is long and thin is not cut:
+eliminated from end to end, as the search found it, it fills no more than a band (Cuthill & McKee 1969). States with very many neighbours
+come last.
 A graph without narrow separators is told at its first one. With the elimination tree (Liu 1986) the size of the factors is then
 counted, not guessed.
 
@@ -17,6 +19,7 @@ import numpy as np
 from spanrl.kernels.jit import allocating, kernel
 
 _LEAF = 24  # states below which a part is not cut again
+_THIN = 4  # times as many levels as the widest has states: nor is such a graph
 _HUB = 10  # times √S: neighbours above which a state comes last
 _BEHIND = -1
 _UNBALANCED, _LARGE, _MOST_WASTED = (
@@ -72,6 +75,15 @@ def search(ptr, near, part, own, first, queue, ends):
             return found, level + 1
         level += 1
         ends[level] = found
+
+
+@kernel
+def widest(ends, n_levels):
+    """Return the most states of a level."""
+    most = ends[0]
+    for k in range(1, n_levels):
+        most = max(most, ends[k] - ends[k - 1])
+    return most
 
 
 @kernel
@@ -150,12 +162,14 @@ def dissect(ptr, near, most, order):  # noqa: PLR0912 - one loop over pieces, wi
                 part[queue[e]] = own
             found, n_levels = search(ptr, near, part, own, edge, queue, ends)
             own -= 1
-            if found <= _LEAF or n_levels < 3:
+            width = widest(ends, n_levels)
+            is_thin = stop - begin == n and n_levels >= _THIN * width  # later pieces have separators along their sides
+            if found <= _LEAF or n_levels < 3 or is_thin:
                 for e in range(found):
                     order[at + e] = queue[found - 1 - e]
                     part[queue[e]] = 0
                 at += found
-                fill += 0.0 if found <= _LEAF else found * found / 2.0
+                fill += 0.0 if found <= _LEAF else found * width / 2.0
                 continue
             before, n_cut = separate(ptr, near, part, queue, ends, n_levels, order[at : at + found])
             fill += n_cut * n_cut / 2.0
