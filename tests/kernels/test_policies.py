@@ -59,8 +59,11 @@ def test_there_is_no_leap_where_it_could_fail_to_halve_the_step():
     leap(x, y, z)
     assert z.tolist() == before.tolist()
     x, y, z = (np.arange(8.0) * n for n in range(3))  # λ = 1: no limit
-    leap(x, y, z)
+    assert leap(x, y, z) == 0.0
     assert z.tolist() == (2 * np.arange(8.0)).tolist()
+    x, y, z = (1.1**n * one for n in range(3))  # λ > 1: what grows has none, either
+    assert leap(x, y, z) == 0.0
+    assert z.tolist() == (1.1**2 * one).tolist()
 
 
 @pytest.mark.parametrize("is_interpreted", [False, True])
@@ -85,6 +88,24 @@ def test_sweeps_over_two_halves_leap(is_interpreted):
     assert width <= 1e-9
     assert n < 50
     assert np.ptp(r + P @ v - v) <= 1e-9
+
+
+def test_a_leap_that_lowers_the_lower_end_is_taken_back():
+    """Without leaps the lower end never falls; with them it must not, either."""
+    rng = np.random.default_rng(6)
+    for _ in range(200):
+        S = int(rng.integers(2, 6))
+        leave = 10.0 ** -rng.integers(1, 6, S)
+        P = np.diag(1 - leave)
+        P[np.arange(S), rng.permutation(S)] += leave
+        chain, r, v = new_chain(S, S * S), rng.random(S), rng.normal(size=S) * 10.0 ** rng.integers(0, 6)
+        freeze(np.arange(S + 1) * S, np.tile(np.arange(S, dtype=np.uint32), S), P.ravel(), r, np.arange(S), 0, chain)
+        lowest, u, w = (r + P @ v - v).min(), np.empty(S), np.empty(S)
+        for n in (7, 13, 60):
+            chain_sweeps(chain, np.inf, 0, v, u, w, 1.0, 1e-9, n)
+            low = (r + P @ v - v).min()
+            assert low >= lowest - 1e-13 * np.abs(v).max()
+            lowest = low
 
 
 @pytest.mark.parametrize("c", [0.3, np.inf])

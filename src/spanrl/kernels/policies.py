@@ -239,20 +239,27 @@ def chain_sweeps(chain, c, s_min, v, u, w, a, target, budget):
     """Sweep over a frozen policy with steps of length a until its bracket is at most ``target`` wide, or the budget is spent.
 
     Returns (sweeps, first width, last width). v goes to and fro between v and u, and ends in v; w is room for the leaps, which are looked
-    for now and then.
+    for now and then. Sweeps never lower the lower end of the bracket; a leap that does is taken back, and is the last one.
     """
-    n, first, width, shift = 0, np.inf, np.inf, 0.0
+    n, first, width, shift, leapt, floor = 0, np.inf, np.inf, 0.0, 0.0, -np.inf
+    leaps = True
     while n < budget and not width <= target:
-        is_leap_due = n % _EVERY == _EVERY - 1
+        is_leap_due = leaps and n % _EVERY == _EVERY - 1
         x, y = (v, u) if n % 2 == 0 else (u, v)
         if is_leap_due:
             copy(y, w)
         lo, hi = chain_sweep(chain, c, s_min, x, a, shift, y)
+        if leapt != 0.0 and lo < floor:
+            for s in range(x.size):
+                x[s] -= leapt * w[s]
+            lo, hi = chain_sweep(chain, c, s_min, x, a, shift, y)
+            leaps = False
+        leapt = 0.0
         width, shift = hi - lo, a * (lo + hi) / 2.0
         first = width if n == 0 else first
         n += 1
         if is_leap_due and n < budget and width > target:
-            leap(w, x, y)
+            leapt, floor = leap(w, x, y), lo
     if n % 2 == 1:
         move(v, u, 1.0, 0.0)
     return n, first, width
@@ -263,7 +270,7 @@ def leap(x, y, z):
     """Go to the limit of the sweeps x → y → z over a policy, z + λ/(1−λ)·(z − y), where one slow mode is all that is left (Aitken).
 
     λ is the number for which z − y is best λ(y − x). What is left over, up to constants, is what the next step would be
-    but for 1/(1−λ); z moves only where that is certain to halve the step.
+    but for 1/(1−λ); z moves only where that is certain to halve the step. Returns λ/(1−λ), with z − y in x, or 0.
     """
     S, sum_1, sum_2, squares, products = x.size, 0.0, 0.0, 0.0, 0.0
     for s in range(S):
@@ -279,9 +286,13 @@ def leap(x, y, z):
         e = z[s] - y[s]
         rest = e - mode * (y[s] - x[s])
         low, high, rest_low, rest_high = min(low, e), max(high, e), min(rest_low, rest), max(rest_high, rest)
-    if rest_high - rest_low <= 0.5 * abs(1.0 - mode) * (high - low) and abs(1.0 - mode) > _LONGEST_LEAP:
-        for s in range(S):
-            z[s] += mode / (1.0 - mode) * (z[s] - y[s])
+    if mode == 0.0 or 1.0 - mode <= _LONGEST_LEAP or rest_high - rest_low > 0.5 * (1.0 - mode) * (high - low):
+        return 0.0
+    length = mode / (1.0 - mode)
+    for s in range(S):
+        x[s] = z[s] - y[s]
+        z[s] += length * x[s]
+    return length
 
 
 @kernel
