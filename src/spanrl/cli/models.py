@@ -171,7 +171,7 @@ def plan(
         str,
         typer.Option(
             metavar="BYTES",
-            help="Memory that sparse factors may take, such as 5e8; by default as much as the model, and at least 64 MiB.",
+            help="Memory that sparse factors may take, such as 5e8; by default 256 MiB, or as much as the model where that is more.",
         ),
     ] = "",
     policy_out: Annotated[

@@ -29,6 +29,7 @@ class Factors(NamedTuple):
     down: Any  # int32 [n]         columns of the lower factor, sorted in each row
     down_value: Any  # float64 [n] the multipliers f
     pivot: Any  # float64 [S]
+    row_sum: Any  # float64 [S]    σ of the rows of U: what elimination makes of that of the matrix
 
 
 @allocating
@@ -61,9 +62,9 @@ def pattern(ptr, near, order, tree):
 
 
 @kernel
-def eliminate(chain, horizon, order, rank, alike, x, row_sum, f):
-    """Fill in the values of the factors f; return False where a pivot is 0. ``alike``, ``x`` = 0 and ``row_sum`` are vectors [S]."""
-    up_ptr, up, value, S, gamma = f.up_ptr, f.up, f.up_value, order.size, 1.0 - 1.0 / horizon
+def eliminate(chain, horizon, order, rank, alike, x, f):
+    """Fill in the values of the factors f; return False where a pivot is 0. ``alike`` and ``x`` = 0 are vectors [S]."""
+    up_ptr, up, value, row_sum, S, gamma = f.up_ptr, f.up, f.up_value, f.row_sum, order.size, 1.0 - 1.0 / horizon
     _count_alike(up_ptr, up, alike)
     for i in range(S):
         s = order[i]
@@ -118,16 +119,21 @@ def _count_alike(up_ptr, up, alike):
 
 
 @kernel
-def substitute(f, order, b, x):
-    """Solve for x, both of them in the order of the states; y is kept in the order of elimination."""
+def substitute(f, order, b, y, x):
+    """Solve for x but for a constant, both of them in the order of the states; y is the same in the order of elimination.
+
+    A constant that a long horizon adds to every value would cost digits. The matrix makes σ of the constant 1, so U makes ``row_sum`` of it:
+    what the last state would have is subtracted before it is ever added.
+    """
     S = order.size
     for k in range(S):
         total = b[order[k]]
         for e in range(f.down_ptr[k], f.down_ptr[k + 1]):
-            total += f.down_value[e] * x[order[f.down[e]]]
-        x[order[k]] = total
+            total += f.down_value[e] * y[f.down[e]]
+        y[k] = total
+    constant = y[S - 1] / f.row_sum[S - 1]
     for k in range(S - 1, -1, -1):
-        total = x[order[k]]
+        total = y[k] - constant * f.row_sum[k]
         for e in range(f.up_ptr[k], f.up_ptr[k + 1]):
-            total += f.up_value[e] * x[order[f.up[e]]]
-        x[order[k]] = total / f.pivot[k]
+            total += f.up_value[e] * y[f.up[e]]
+        y[k] = x[order[k]] = total / f.pivot[k]

@@ -22,6 +22,11 @@ Order = NDArray[np.int64]
 _OWN_CALL, _OWN_ENTRY, _OWN_STATE, _OWN_PRODUCT = 1e5, 18.0, 40.0, 1.0
 _LIBRARY_CALL, _LIBRARY_ENTRY, _LIBRARY_STATE, _LIBRARY_PRODUCT = 3e5, 60.0, 300.0, 0.1
 
+_OWN_BYTES, _LIBRARY_BYTES = (
+    24.0,
+    32.0,
+)  # of an entry of each of the two factors: number and place, and SuperLU's room to work
+
 
 class Solver(Protocol):
     """Factors of one matrix."""
@@ -29,7 +34,7 @@ class Solver(Protocol):
     nnz: int
 
     def solve(self, b: Vector) -> Vector:
-        """Return the solution for a right-hand side."""
+        """Return the solution for a right-hand side, but for a constant."""
 
 
 def cost(S: int, entries: float, products: float) -> float:
@@ -37,18 +42,28 @@ def cost(S: int, entries: float, products: float) -> float:
     return min(_own_cost(S, entries, products), _library_cost(S, entries, products))
 
 
+def n_bytes(S: int, entries: float, products: float) -> float:
+    """Return what the factors take, made in the better way."""
+    return entries * (_OWN_BYTES if _is_own(S, entries, products) else _LIBRARY_BYTES)
+
+
+def most_entries(memory: float) -> float:
+    """Return how many entries a factor may have at most to fit in so many bytes."""
+    return memory / _OWN_BYTES
+
+
 def factors_of(
     chain: Chain, horizon: float, order: Order, near: tuple[Any, Any], tree: Tree, products: float
 ) -> Solver | None:
     """Factorise the equations of a policy with a horizon; None where they are singular to working precision."""
     S, entries = order.size, float(tree.length.sum())
-    if _own_cost(S, entries, products) > _library_cost(S, entries, products):
+    if not _is_own(S, entries, products):
         factors = superlu(*columns(chain, horizon, order, *near))
-        return None if factors is None else _Library(factors, order)
+        return None if factors is None else _Library(factors, order, (1.0 - chain.cut) / horizon)
     up_ptr, up, down_ptr, down = pattern(*near, order, tree)
-    own = Factors(up_ptr, up, np.empty(up.size), down_ptr, down, np.empty(up.size), np.empty(S))
-    alike, (x, row_sum) = np.empty(S, dtype=np.int64), np.zeros((2, S))
-    return _Own(own, order) if eliminate(chain, horizon, order, tree.rank, alike, x, row_sum, own) else None
+    own = Factors(up_ptr, up, np.empty(up.size), down_ptr, down, np.empty(up.size), *np.empty((2, S)))
+    alike, x = np.empty(S, dtype=np.int64), np.zeros(S)
+    return _Own(own, order) if eliminate(chain, horizon, order, tree.rank, alike, x, own) else None
 
 
 class _Own:
@@ -58,15 +73,19 @@ class _Own:
 
     def solve(self, b: Vector) -> Vector:
         x = np.empty_like(b)
-        substitute(self._factors, self._order, b, x)
+        substitute(self._factors, self._order, b, np.empty_like(b), x)
         return x
 
 
 class _Library:
-    def __init__(self, factors: Any, order: Order) -> None:
-        self._factors, self._order, self.nnz = factors, order, int(factors.nnz)
+    def __init__(self, factors: Any, order: Order, row_sum: Vector) -> None:
+        self._factors, self._order, self._row_sum, self.nnz = factors, order, row_sum, int(factors.nnz)
 
     def solve(self, b: Vector) -> Vector:
+        first = self._solve(b)  # of which a large constant is taken off before it costs digits
+        return self._solve(b - (first.min() / 2 + first.max() / 2) * self._row_sum)
+
+    def _solve(self, b: Vector) -> Vector:
         x = np.empty_like(b)
         x[self._order] = self._factors.solve(b[self._order])
         return x
@@ -87,6 +106,10 @@ def superlu(ptr: NDArray[np.int32], row: NDArray[np.int32], value: Vector) -> An
         return splu(matrix, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     except RuntimeError:
         return None
+
+
+def _is_own(S: int, entries: float, products: float) -> bool:
+    return _own_cost(S, entries, products) <= _library_cost(S, entries, products)
 
 
 def _own_cost(S: int, entries: float, products: float) -> float:

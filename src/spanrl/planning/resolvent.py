@@ -28,11 +28,8 @@ import numpy as np
 from spanrl.kernels.dissection import Tree, count_factors, dissect, neighbours, new_tree
 from spanrl.kernels.krylov import Progress, System, gather, iterate, new_system, remainder, renew, start
 from spanrl.kernels.policies import Chain
-from spanrl.planning.factors import Solver, cost, factors_of
+from spanrl.planning.factors import Solver, cost, factors_of, most_entries, n_bytes
 from spanrl.planning.problem import Vector
-
-ENTRY_BYTES = 16
-"""Memory of an entry of the factors: a number, its row, and what the factorisation needs besides."""
 
 # Nanoseconds, measured on one machine; the ratios are what matters.
 _KRYLOV_CALL, _KRYLOV_ENTRY, _KRYLOV_STATE = 1e5, 1.8, 8.0  # one iteration: a pass over the rows, and the vectors
@@ -42,6 +39,7 @@ _AGAIN_ENTRY, _AGAIN_STATE = 3.0, 10.0  # another right-hand side
 _CALL = 5e7  # a kernel call: Ctrl-C is seen in between
 
 _FIRST_HORIZON, _LONGEST_HORIZON, _LONGER = 64.0, 1e8, 8.0  # of IDR, of both, and the growth from system to system
+_MUCH_LONGER, _MOST_HORIZON = 1e4, 1e15  # where the policy stays the same, and its factors did little
 _PART, _ROUGHLY = (
     0.3,
     3e-3,
@@ -52,7 +50,6 @@ _TRIAL = 0.25  # of the price of looking at the factors: what iterations may cos
 _SMALL = 2.0  # calls of IDR: where looking costs less, it comes first
 _PARTIAL = 0.3  # a residual that is good enough where nothing better is to be had
 _MOST_ITERATIONS = 3000
-_NEARLY_CONSTANT = 1e-2  # part of x that is not a constant
 _STILL_GOOD = 1.2  # times the entries of the last factors, for which an order is kept
 _COUNTED = 16.0  # times the allowed entries: an order is made up to there, so that what its factors need can be said
 _MISSED, _SECOND = (
@@ -80,10 +77,10 @@ class _Elimination(NamedTuple):
     products: float
     first: float  # entries for the policy that the order was made for
 
-    def of_another(self, near: tuple[Any, Any], most: float) -> _Elimination | None:
+    def of_another(self, near: tuple[Any, Any]) -> _Elimination | None:
         """Return the same order for another policy; None where it does not serve that one well. The tree is used again."""
         entries, products = count_factors(*near, self.order, self.tree)
-        serves = entries <= min(_STILL_GOOD * self.first, most)
+        serves = entries <= _STILL_GOOD * self.first
         return self._replace(near=near, entries=entries, products=products) if serves else None
 
 
@@ -93,7 +90,7 @@ class Resolvent:
     def __init__(self, memory: float, *, is_cautious: bool) -> None:
         """Allow the factors so many bytes; a cautious one lets the horizon of factors grow, too."""
         self._is_cautious = is_cautious
-        self._most_entries = memory / ENTRY_BYTES / 2
+        self._memory = memory
         self._elimination: _Elimination | None = None
         self._horizon, self._longest = _FIRST_HORIZON, _LONGEST_HORIZON
         self._iterations = 0.0  # of the last system; 0: none yet, infinite: it was no good
@@ -101,7 +98,7 @@ class Resolvent:
         self._system: System | None = None
         self._factors: Solver | None = None  # of the last system, where it was solved by them
         self._has_looked = False
-        self._refused: tuple[float, float] | None = None  # the entries and the price of factors that are not allowed
+        self._refused: tuple[float, float] | None = None  # the bytes and the price of factors that are not allowed
         self._lost = 0.0  # nanoseconds of IDR beyond that price, system by system
         self.spent = 0.0
         """Nanoseconds that the last system cost, about."""
@@ -115,7 +112,7 @@ class Resolvent:
         """Bytes of factors that were not allowed and would have saved much; 0 where there are none."""
         if self._refused is None or self._lost <= max(_MISSED * self._refused[1], _SECOND):
             return 0.0
-        return 2 * ENTRY_BYTES * self._refused[0]
+        return self._refused[0]
 
     def cost(self, chain: Chain, slowness: float) -> float:
         """Predict the nanoseconds of the next :meth:`solve`, on a chain that takes ``slowness`` sweeps for a factor of e."""
@@ -132,7 +129,7 @@ class Resolvent:
 
     def solve_again(self, d: Vector) -> Vector | None:
         """Return x for the same policy and another d, by the factors of the last system; None where it had none."""
-        return None if self._factors is None else self._by_factors(self._factors, d)
+        return None if self._factors is None else self._factors.solve(d)
 
     def solve(self, chain: Chain, d: Vector, slowness: float, wanted: float, *, is_settled: bool) -> Vector | None:
         """Return x up to a constant, or None where neither way got there.
@@ -140,8 +137,11 @@ class Resolvent:
         The bracket is to become ``wanted`` times narrower, in one go where the policy ``is_settled``: there IDR has the horizon that this
         takes.
         """
+        if self._factors is not None:  # of the same policy, and they did little
+            self._longest = min(self._longest * _MUCH_LONGER, _MOST_HORIZON)
+        else:
+            self._longest = min(self._longest * _LONGER, _LONGEST_HORIZON)
         self._factors, self._has_looked, self.spent = None, False, 0.0
-        self._longest = min(self._longest * _LONGER, _LONGEST_HORIZON)
         self._horizon = min(self._horizon * _LONGER, self._longest)
         if is_settled:
             self._horizon = min(max(self._horizon, wanted * slowness), self._longest)
@@ -233,19 +233,19 @@ class Resolvent:
         """
         self.spent += self._looking_cost(chain)
         self._has_looked = True
-        near, kept, most = neighbours(chain.ptr, chain.succ), self._elimination, self._most_entries
-        found = None if kept is None else kept.of_another(near, most)
-        found = found or _new_elimination(near, _COUNTED * most)
+        near, kept = neighbours(chain.ptr, chain.succ), self._elimination
+        found = None if kept is None else kept.of_another(near)
+        found = found or _new_elimination(near, _COUNTED * most_entries(self._memory))
         self._elimination, self._factor_cost, self._refused = None, inf, None
         if found is not None:
-            price = cost(chain.out.size, found.entries, found.products)
-            if found.entries <= most:
-                self._elimination, self._factor_cost = found, price
+            size = chain.out.size, found.entries, found.products
+            if n_bytes(*size) <= self._memory:
+                self._elimination, self._factor_cost = found, cost(*size)
             else:
-                self._refused = found.entries, price
+                self._refused = n_bytes(*size), cost(*size)
 
     def _by_new_factors(self, chain: Chain, d: Vector) -> Vector | None:
-        if not self._has_looked and self._most_entries > 0:
+        if not self._has_looked and self._memory > 0:
             self._look(chain)
         plan = self._elimination
         if plan is None:
@@ -253,21 +253,13 @@ class Resolvent:
         assert self._factor_cost is not None
         self.spent += self._factor_cost
         horizon = self._horizon if self._is_cautious else self._longest
+        self._system = None  # factors need the room
         self._factors = factors_of(chain, horizon, plan.order, plan.near, plan.tree, plan.products)
         if self._factors is None:
             return None
         self._prefer_factors()
         self.factor_size = max(self.factor_size, self._factors.nnz)
-        self._one = 1.0 - chain.cut
-        return self._by_factors(self._factors, d)
-
-    def _by_factors(self, factors: Solver, d: Vector) -> Vector:
-        """Solve for x; where it is nearly a constant, which is of no interest, do so without this constant, which costs digits."""
-        x = factors.solve(d)
-        low, high = x.min(), x.max()
-        if high - low < _NEARLY_CONSTANT * max(high, -low):
-            x = factors.solve(d - (low + high) / 2 / self._used() * self._one)
-        return x
+        return self._factors.solve(d)
 
 
 def _iteration_cost(chain: Chain) -> float:

@@ -51,7 +51,7 @@ from spanrl.planning.threads import Sweeper
 
 METHODS = ("auto", "value-iteration", "modified-policy-iteration", "policy-iteration")
 
-_LEAST_MEMORY = 2.0**26
+_LEAST_MEMORY = 2.0**28  # of factors, in bytes
 
 
 def solve(
@@ -96,7 +96,7 @@ def solve(
         threads: how many threads may share the sweeps of a large model (10⁶ transitions or more; smaller ones are faster with one).
             The result is the same to the last bit.
         memory: bytes that the factors of a linear system may take; where they would take more, they are not made, and where this costs
-            much time a warning says what they need. Default: as much as the model itself, and at least 64 MiB.
+            much time a warning says what they need. Default: 256 MiB, or as much as the model itself where that is more.
         progress: show a bar on standard error where the solve takes longer than a second.
 
     Returns:
