@@ -2,12 +2,16 @@
 
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from spanrl import MDP, BoundedMDP, Policy, analyse, evaluate, make, scopt, solve
 from spanrl.errors import ModelError, MultichainError, NotConvergedError, OptionError
+from spanrl.kernels.iterate import bracket, sharp_bracket
+from spanrl.kernels.jit import interpreted
+from spanrl.planning.problem import prepare
 from spanrl.planning.solve import METHODS
 
 
@@ -35,6 +39,36 @@ def test_a_large_constant_in_the_rewards_costs_no_digits_of_the_policy():
     result = analyse(shifted)
     assert result.policy == analyse(mdp).policy
     assert result.gain - 1e6 == pytest.approx(analyse(mdp).gain, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_sharp_bracket_holds_in_exact_fractions(seed):
+    """At values of 10¹², in rows that are left with chances down to 2⁻⁴⁰, it holds what Lv − v is, and is narrow where the other is not."""
+    rng = np.random.default_rng(seed)
+    S, A = int(rng.integers(1, 7)), int(rng.integers(1, 4))
+    leave = 2.0 ** -rng.integers(1, 41, (S, A))
+    P = np.zeros((S, A, S))
+    np.put_along_axis(P, rng.integers(0, S, (S, A, 1)), leave[..., None], axis=2)
+    P[np.arange(S), :, np.arange(S)] += 1 - leave
+    mdp = MDP.from_dense(P, rng.random((S, A)))
+    problem, v, q = prepare(mdp), rng.normal(size=S) * 1e12, np.empty(S * A)
+    lo, hi = sharp_bracket(problem.arrays, problem.reward, v, q)
+    exact = []
+    for s in range(S):
+        values = []
+        for a in range(A):
+            moves = [Fraction(P[s, a, x]) * (Fraction(v[x]) - Fraction(v[s])) for x in range(S) if x != s]
+            values.append(Fraction(mdp.reward[s * A + a]) + sum(moves))
+            size = float(abs(values[-1])) + float(sum(map(abs, moves))) + 1
+            assert abs(Fraction(q[s * A + a]) - values[-1]) <= 20 * 2.0**-53 * size
+        exact.append(max(values))
+    assert Fraction(lo) <= min(exact)
+    assert max(exact) <= Fraction(hi)
+    wide = bracket(v, problem.backup(v), problem.rounding)
+    slack = float(hi - max(exact)) + float(min(exact) - lo)
+    assert slack <= 1e-3 * (wide[1] - wide[0] - float(max(exact) - min(exact))) or leave.max() > 1e-3
+    with interpreted():
+        assert sharp_bracket(problem.arrays, problem.reward, v, np.empty(S * A)) == (lo, hi)
 
 
 @pytest.mark.parametrize("off", [0.9e-8, -0.9e-8])

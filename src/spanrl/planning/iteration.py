@@ -9,7 +9,8 @@ from time import perf_counter
 
 import numpy as np
 
-from spanrl.kernels.iterate import bracket
+from spanrl.kernels.iterate import bracket, sharp_bracket
+from spanrl.kernels.layout import PLAIN
 from spanrl.kernels.projection import new_differences, project
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.problem import Problem, Vector
@@ -115,7 +116,7 @@ class Iteration:
         self.u[:] = self.problem.backup(self.v)
         project(self.u, self.c, self._differences)
         self.test()
-        self.at_rounding = not self.converged and self.is_noise()
+        self.look_for_noise()
 
     def sweep_to(self, target: int) -> None:
         """Run full sweeps until ``target`` sweeps are done or the bracket closes."""
@@ -140,8 +141,21 @@ class Iteration:
         size = float(np.abs(self.u).max() + np.abs(self.problem.reward).max())
         return self.width <= _NOISE * size
 
+    def look_for_noise(self) -> None:
+        """Where rounding is all that is left of the bracket, take the one that keeps more digits; note where that does not close either."""
+        if self.converged or not self.is_noise():
+            return
+        if self.problem.arrays.kind == PLAIN and not self.is_projected:
+            self.values = np.empty(self.problem.n_pairs)
+            self.lo, self.hi = sharp_bracket(self.problem.arrays, self.problem.reward, self.v, self.values)
+            self.converged = self.width <= self.tol
+        self.at_rounding = not self.converged
+
     def _hopeless(self, before: float) -> bool:
         """Tell whether going on is useless: only noise is left, or the gains of two parts of the model are certified to differ."""
-        self.at_rounding = self._gamma == 0.0 and self.is_noise()  # with γ the width waits for the other term
+        if self._gamma == 0.0:  # with γ the width waits for the other term
+            self.look_for_noise()
         flat = self.width > _HARD_STALL * before and (self._damping < 1.0 or self._fixed or self._gamma > 0.0)
-        return self.at_rounding or (flat and not self.is_projected and gain_gap(self.problem, self.v) is not None)
+        if self.converged or self.at_rounding:
+            return True
+        return flat and not self.is_projected and gain_gap(self.problem, self.v) is not None

@@ -60,6 +60,8 @@ _SHORT = 3  # rounds of sweeps that show what such rounds are worth
 _VERY_FEW = 1e-3  # of the states: with fewer changes the policy is nearly the last one
 _SYSTEMS, _SYSTEMS_SETTLED = 5.0, 3.0  # linear systems that a solve takes, about, and that it still takes at its end
 _FAR = 3.0  # in units of the bracket of the gain: a rise that is news
+_HIDDEN = 0.1  # of the states with a better action: where fewer are left, spreading did harm
+_NOISY = 3  # rounds without progress, after which noise counts as such
 _STALE = 8  # rounds without progress, after which value iteration has as many sweeps as were made before
 _LOWER, _WIDER = 0.1, 2.0  # in units of the last width: how far min(Lv − v) may fall, how wide the bracket may become
 _PROGRESS = 0.9  # a bracket this much narrower is progress
@@ -203,12 +205,14 @@ class Rounds:
     def _spread(self) -> bool:
         """Raise v where other actions earn more than the policy earns anywhere, at most for the price of the system.
 
-        Returns False where sweeps must do it: in sets, whose order of the states changes with v, and with a span bound.
+        It is undone where most of what was better before is hidden by it: raised values can make the frozen policy greedy again. Returns
+        False where sweeps must do it: in sets, whose order of the states changes with v, and with a span bound.
         """
         it, p, spent = self._it, self._it.problem, self._resolvent.spent
         if p.arrays.kind != PLAIN or it.c < inf:
             return False
-        if spent < self._full_cost or bool((self._pair == self._pair_frozen).all()):
+        n_better = self._n_better()
+        if spent < self._full_cost or not n_better:
             return True
         if self._predecessors is None:
             self._saved += spent
@@ -218,6 +222,7 @@ class Rounds:
         level = float((self._values[self._pair_frozen] - it.v).max())
         far = _FAR * (min(self._best_hi, it.hi) - max(self._best_lo, it.lo))
         risen, left, chunk = np.zeros(p.n_states), int(spent / _SPREAD_ENTRY), int(_CALL / _SPREAD_ENTRY)
+        v = it.v.copy()
         with it.phase("sweeps"):
             work = chunk
             while left > 0 and work >= chunk:
@@ -228,7 +233,14 @@ class Rounds:
                 left -= work
                 it.tell()
             it.test()
+        if not it.over and self._n_better() < _HIDDEN * n_better:
+            it.v[:] = v
+            self._full_sweep()
         return True
+
+    def _n_better(self) -> int:
+        """Return in how many states another action than that of the frozen policy is greedy."""
+        return int((self._pair != self._pair_frozen).sum())
 
     def _full_sweep(self) -> None:
         """Set u = Fv and the greedy pairs, and test the bracket."""
@@ -271,9 +283,9 @@ class Rounds:
         self._stale += 1
         if self._stale % _STALE == 0:
             self._due = it.sweeps
-        if self._changes == 0 and it.is_noise():
-            it.at_rounding = True
-        return not (it.at_rounding or self._is_hopeless)
+        if self._stale >= _NOISY:
+            it.look_for_noise()
+        return not (it.over or it.at_rounding or self._is_hopeless)
 
     def _freeze(self) -> bool:
         """Write out the rows of the chosen policy, unless they stand there already; False where they are too wide."""
@@ -286,7 +298,7 @@ class Rounds:
             if self._changes:
                 self._resolvent.forget()
             return True
-        self._changes = int((self._pair != self._pair_frozen).sum())
+        self._changes = self._n_better()
         self._resolvent.forget()
         if m.kind == PLAIN:
             most = freeze(m.succ_ptr, m.succ, m.low, p.reward, self._pair, self._s_min, self._room())
