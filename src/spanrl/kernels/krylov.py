@@ -107,16 +107,20 @@ def apply(chain, system, y, out):
 
 @kernel
 def dot(x, y):
-    """Return xᵀy. Four sums at a time, as each addition waits for the one before."""
-    a, b, c, d, n = 0.0, 0.0, 0.0, 0.0, x.size // 4 * 4
-    for s in range(0, n, 4):
+    """Return xᵀy. Eight sums at a time, as each addition waits for the one before."""
+    a, b, c, d, e, f, g, h, n = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, x.size // 8 * 8
+    for s in range(0, n, 8):
         a += x[s] * y[s]
         b += x[s + 1] * y[s + 1]
         c += x[s + 2] * y[s + 2]
         d += x[s + 3] * y[s + 3]
+        e += x[s + 4] * y[s + 4]
+        f += x[s + 5] * y[s + 5]
+        g += x[s + 6] * y[s + 6]
+        h += x[s + 7] * y[s + 7]
     for s in range(n, x.size):
         a += x[s] * y[s]
-    return (a + b) + (c + d)
+    return ((a + b) + (c + d)) + ((e + f) + (g + h))
 
 
 @kernel
@@ -188,7 +192,10 @@ def iterate(chain, system, progress, goal, budget):
 
 @kernel
 def step(chain, system, k):
-    """Make the residual orthogonal to one more shadow vector; return its norm."""
+    """Make the residual orthogonal to one more shadow vector; return its norm.
+
+    Loops have one vector of each kind, so that several of their entries are calculated at a time.
+    """
     y, r, shadow, steps, images, inner = system.y, system.r, system.shadow, system.steps, system.images, system.inner
     f, c, along = system.small[0], system.small[1], system.small[2, 0]
     new, image = steps[k], images[k]
@@ -197,29 +204,30 @@ def step(chain, system, k):
         for j in range(k, i):
             c[i] -= inner[i, j] * c[j]
         c[i] /= inner[i, i]
+    part = c[k]
     for s in range(y.size):
-        rest, total = r[s], 0.0
-        for i in range(k, SIDES):
-            rest -= c[i] * images[i, s]
-            total += c[i] * steps[i, s]
-        new[s] = along * rest + total
-    apply(chain, system, new, image)
-    for i in range(k):
-        part = dot(shadow[i], image) / inner[i, i]
+        new[s] = along * (r[s] - part * image[s]) + part * new[s]
+    for i in range(k + 1, SIDES):
+        part, other, its_image = c[i], steps[i], images[i]
         for s in range(y.size):
-            image[s] -= part * images[i, s]
-            new[s] -= part * steps[i, s]
+            new[s] += part * (other[s] - along * its_image[s])
+    apply(chain, system, new, image)
+    for i in range(k):  # one after the other: all at once would lose digits where modes are slow
+        part, other, its_image = dot(shadow[i], image) / inner[i, i], steps[i], images[i]
+        for s in range(y.size):
+            image[s] -= part * its_image[s]
+            new[s] -= part * other[s]
     for i in range(k, SIDES):
         inner[i, k] = dot(shadow[i], image)
     if not abs(inner[k, k]) > 0.0:
         return np.nan
-    length, square = f[k] / inner[k, k], 0.0
+    length = f[k] / inner[k, k]
     for s in range(y.size):
         y[s] += length * new[s]
         r[s] -= length * image[s]
-        square += r[s] * r[s]
     for i in range(k + 1, SIDES):
         f[i] -= length * inner[i, k]
+    square = dot(r, r)
     return np.sqrt(square) if square < np.inf else np.nan
 
 
