@@ -167,6 +167,26 @@ def test_biases_of_a_billion_are_certified(back):
     assert solution.sweeps < 1000
 
 
+def test_a_bias_of_a_hundred_million_leaves_nine_digits_of_the_gain():
+    """What is still to be evaluated is summed from differences: as u − v it would be lost beside v."""
+    e, f, reward = 2.0**-16, 2.0**-30, [14 / 1024, 648 / 1024, 212 / 1024]
+    solution = solve(
+        MDP.from_dense([[[1, 0, 0]], [[0, 1 - e, e]], [[f, 0, 1 - f]]], np.array(reward)[:, None]), tol=1e-9
+    )
+    assert solution.gain_bounds[0] <= reward[0] <= solution.gain_bounds[1]
+    assert solution.bias[2] - solution.bias[0] == pytest.approx((reward[2] - reward[0]) / f, abs=1e-9 / f)
+    assert solution.bias[1] - solution.bias[2] == pytest.approx((reward[1] - reward[0]) / e, abs=2e-9 / e)
+
+
+def test_a_constant_in_the_values_costs_no_digits():
+    """The first policy loses every tenth step: its values differ by millions, and spreading lifts all states to the best of them."""
+    P = np.zeros((3, 2, 3))
+    P[0, 0, 2] = P[0, 1, 0] = P[1, 0, 0] = P[1, 1, 2] = P[2, 0, 1] = P[2, 1, 1] = 1.0
+    solution = solve(MDP.from_dense(P, [[0.37, 0.862], [0.17, 0.717], [0.319, 0.844]]), tol=1e-9)
+    assert solution.gain_bounds[0] <= 0.862 <= solution.gain_bounds[1]
+    assert solution.sweeps < 30
+
+
 def test_no_leap_undoes_what_a_system_found():
     """Three fast states, and one nearly absorbing: a leap over the slow mode threw it a million below the others, again and again."""
     e, f, g, h = 2.0**-9, 2.0**-12, 2.0**-31, 2.0**-11

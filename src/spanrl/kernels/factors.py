@@ -122,8 +122,8 @@ def _count_alike(up_ptr, up, alike):
 def substitute(f, order, b, y, x):
     """Solve for x but for a constant, both of them in the order of the states; y is the same in the order of elimination.
 
-    A constant that a long horizon adds to every value would cost digits. The matrix makes σ of the constant 1, so U makes ``row_sum`` of it:
-    what the last state would have is subtracted before it is ever added.
+    A constant that a long horizon adds to every value would cost digits. The matrix makes σ of the constant 1, so U makes ``row_sum`` of
+    it: what the last state would have is subtracted before it is ever added.
     """
     S = order.size
     for k in range(S):

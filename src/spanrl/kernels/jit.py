@@ -20,8 +20,15 @@ from typing import Any, ClassVar
 from spanrl.errors import OptionError
 from spanrl.kernels.cache import INNER, cache_dir, warn_unusable
 
+
+class _Here(local):
+    """How kernels run in this thread. The default is the class's: looking for what is not there takes longer than a small kernel."""
+
+    interpreted = False  # as plain Python
+
+
 _LOCK = RLock()
-_HERE = local()  # whether kernels run as plain Python in this thread
+_HERE = _Here()
 
 
 class Kernel:
@@ -39,7 +46,7 @@ class Kernel:
 
     def __call__(self, *args: Any) -> Any:
         """Call the compiled function."""
-        if getattr(_HERE, "interpreted", False):
+        if _HERE.interpreted:
             return self.py_func(*args)
         return self._dispatcher(*args) if self._dispatcher else self._first_call(*args)
 
@@ -126,7 +133,7 @@ class Loop(Kernel):
 
     def __call__(self, *args: Any) -> Any:
         """Call the compiled function."""
-        if getattr(_HERE, "interpreted", False):
+        if _HERE.interpreted:
             return self.py_func(*args)
         if self._entry is None:
             self._compile(args)
@@ -242,7 +249,7 @@ def interpreted() -> Iterator[None]:
     """Run kernels as plain Python in this thread: the same bits, a hundred times slower, but the compiler need not be loaded."""
     import numpy as np
 
-    before, _HERE.interpreted = getattr(_HERE, "interpreted", False), True
+    before, _HERE.interpreted = _HERE.interpreted, True
     try:
         with np.errstate(all="ignore"):  # compiled code does not warn either
             yield

@@ -20,6 +20,7 @@ _LEAST_NARROWER = 1e-4
 _EVERY = 6  # sweeps between two looks for a leap
 _LONGEST_LEAP = 1e-6  # 1 − λ: beyond that digits are lost
 _FEW_SWEEPS = 25  # over one policy: not worth looking for another way
+_IDLE = 8  # rounds of one policy that did not narrow the bracket: the caller is to look
 
 
 class Chain(NamedTuple):
@@ -212,6 +213,15 @@ def chain_sweep(chain, c, s_min, v, a, shift, u):
 
 
 @kernel
+def residual(chain, v, d):
+    """Set d = r + Pv − v, summed from differences: where v is large and moves are rare, digits are left that u − v would have lost."""
+    for s in range(v.size):
+        d[s] = chain.reward[s]
+        for j in range(chain.ptr[s], chain.ptr[s + 1]):
+            d[s] += chain.prob[j] * (v[chain.succ[j]] - v[s])
+
+
+@kernel
 def drift(chain, v, s):
     """Return r + Pv − v of a frozen policy in one state."""
     d = chain.reward[s] - chain.out[s] * v[s]
@@ -301,14 +311,15 @@ def fast_rounds(
 ):
     """Run rounds of policy improvement on a plain model, as long as a few sweeps over a policy are enough for it.
 
-    A round is a sweep over all actions, whose bracket is tested, and sweeps over the policy that it chose. ``blank`` tells that v = 0: then
+    A round is a sweep over all actions, whose bracket is tested, and sweeps over the policy that it chose. It ends, too, where neither
+    the policy changes nor the bracket becomes narrower: rounding is all that is left of it. ``blank`` tells that v = 0: then
     the rewards are the values. The first ``warm`` rounds are full sweeps alone; ``step`` is that of the policy frozen so far.
     Returns (rounds, sweeps over policies, lo, hi, changes, step, and of the last policy: target, sweeps, first width, last width). With
     hi − lo ≤ tol the bracket is closed: v and q are those it belongs to, and nothing is swept.
     """
-    lo, hi, changes, total, n, rounds = -np.inf, np.inf, 0, 0, 0, 0
+    lo, hi, changes, total, n, rounds, narrowest, idle = -np.inf, np.inf, 0, 0, 0, 0, np.inf, 0
     target, first, last = 0.0, 0.0, 0.0
-    while rounds < budget and last <= target:
+    while rounds < budget and last <= target and idle < _IDLE:
         if blank and rounds == 0:
             for i in range(q.size):
                 q[i] = reward[i]
@@ -319,6 +330,8 @@ def fast_rounds(
         rounds += 1
         if hi - lo <= tol:
             break
+        idle = 0 if changes or hi - lo < narrowest else idle + 1
+        narrowest = min(narrowest, hi - lo)
         if rounds <= warm:
             move(v, u, 1.0, (lo + hi) / 2.0)
             continue

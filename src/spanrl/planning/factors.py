@@ -22,10 +22,8 @@ Order = NDArray[np.int64]
 _OWN_CALL, _OWN_ENTRY, _OWN_STATE, _OWN_PRODUCT = 1e5, 18.0, 40.0, 1.0
 _LIBRARY_CALL, _LIBRARY_ENTRY, _LIBRARY_STATE, _LIBRARY_PRODUCT = 3e5, 60.0, 300.0, 0.1
 
-_OWN_BYTES, _LIBRARY_BYTES = (
-    24.0,
-    32.0,
-)  # of an entry of each of the two factors: number and place, and SuperLU's room to work
+# Bytes per entry of one factor, for both of them: numbers and places, and SuperLU's room to work.
+_OWN_BYTES, _LIBRARY_BYTES = 24.0, 32.0
 
 
 class Solver(Protocol):

@@ -93,6 +93,12 @@ class Iteration:
         self.sweeps += 1
         self.converged = self.width <= self.tol
 
+    def centre(self) -> None:
+        """Shift v and u by the same constant, so that v keeps its digits."""
+        middle = self.v.min() / 2 + self.v.max() / 2
+        self.v -= middle
+        self.u -= middle
+
     def run(self, most: int | None = None) -> bool:
         """Iterate v ← (1−a)v + a·Fv until the bracket closes, or for ``most`` sweeps; return False where going on is useless.
 

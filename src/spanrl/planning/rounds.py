@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from spanrl.kernels.layout import BOX, PLAIN
 from spanrl.kernels.policies import (
     Chain,
-    chain_sweep,
     chain_sweeps,
     fast_rounds,
     follow,
@@ -37,6 +36,7 @@ from spanrl.kernels.policies import (
     move,
     new_chain,
     recentre,
+    residual,
     step_of,
     sweeps_left,
     target_of,
@@ -236,6 +236,8 @@ class Rounds:
         if not it.over and self._n_better() < _HIDDEN * n_better:
             it.v[:] = v
             self._full_sweep()
+        if not it.over:
+            it.centre()
         return True
 
     def _n_better(self) -> int:
@@ -380,9 +382,10 @@ class Rounds:
         again = it.width <= _NARROWER * self._width_then  # the factors still do much
         self._width_then = it.width
         with it.phase("linear systems"):
-            lo, hi = chain_sweep(chain, it.c, self._s_min, it.v, 1.0, 0.0, it.u)
+            d = np.empty_like(it.v)
+            residual(chain, it.v, d)
             it.sweeps += 1
-            d = it.u - it.v - (lo + hi) / 2
+            d -= d.min() / 2 + d.max() / 2
             if it.c < inf:
                 d = np.where(self._cut, it.c + it.v[self._s_min] - it.v, d)
             before = self._resolvent.iterations
