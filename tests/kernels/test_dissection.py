@@ -51,14 +51,14 @@ def test_the_order_is_a_permutation_and_the_count_is_exact(seed):
     ptr, succ = random_graph(rng, int(rng.integers(1, 120)), int(rng.integers(0, 4)))
     near = dissection.neighbours(ptr, succ)
     order = np.empty(ptr.size - 1, dtype=np.int64)
-    assert dissection.dissect(*near, np.inf, order)
+    assert dissection.dissect(*near, np.inf, np.inf, np.inf, order)
     assert np.sort(order).tolist() == list(range(order.size))
     wanted = filled(ptr, succ, order)
     tree = dissection.new_tree(order.size)
     assert dissection.count_factors(*near, order, tree) == wanted
     with interpreted():
         again = np.empty_like(order)
-        assert dissection.dissect(*dissection.neighbours(ptr, succ), np.inf, again)
+        assert dissection.dissect(*dissection.neighbours(ptr, succ), np.inf, np.inf, np.inf, again)
         assert again.tolist() == order.tolist()
         assert dissection.count_factors(*near, order, tree) == wanted
 
@@ -66,7 +66,7 @@ def test_the_order_is_a_permutation_and_the_count_is_exact(seed):
 def test_a_grid_has_narrow_separators_and_a_random_graph_has_none():
     ptr, succ = grid(60)
     near, order, tree = dissection.neighbours(ptr, succ), np.empty(3600, dtype=np.int64), dissection.new_tree(3600)
-    assert dissection.dissect(*near, 1e5, order)
+    assert dissection.dissect(*near, 1e5, np.inf, dissection.PATIENCE, order)
     entries, _ = dissection.count_factors(*near, order, tree)
     natural, _ = dissection.count_factors(*near, np.arange(3600), tree)
     assert entries < natural / 2
@@ -75,7 +75,7 @@ def test_a_grid_has_narrow_separators_and_a_random_graph_has_none():
         np.arange(0, 3601 * 5, 5),
         np.concatenate([rng.choice(3600, 5, replace=False) for _ in range(3600)]).astype(np.uint32),
     )
-    assert not dissection.dissect(*dissection.neighbours(ptr, succ), 1e5, order)
+    assert not dissection.dissect(*dissection.neighbours(ptr, succ), 1e5, np.inf, dissection.PATIENCE, order)
 
 
 def test_a_long_thin_graph_fills_no_more_than_a_band():
@@ -85,7 +85,7 @@ def test_a_long_thin_graph_fills_no_more_than_a_band():
     succ = np.clip(np.arange(S)[:, None] + rng.integers(-reach, reach + 1, (S, 3)), 0, S - 1).astype(np.uint32)
     near = dissection.neighbours(np.arange(S + 1) * 3, succ.ravel())
     order, tree = np.empty(S, dtype=np.int64), dissection.new_tree(S)
-    assert dissection.dissect(*near, np.inf, order)
+    assert dissection.dissect(*near, np.inf, np.inf, np.inf, order)
     thin, _ = dissection.count_factors(*near, order, tree)
     assert thin <= S * (reach + 1)
     assert thin <= 1.2 * dissection.count_factors(*near, np.arange(S), tree)[0]
@@ -99,7 +99,7 @@ def test_a_hub_comes_last():
         np.stack(((np.arange(S) + 1) % S, np.zeros(S)), axis=1).ravel().astype(np.uint32),
     )
     order, near = np.empty(S, dtype=np.int64), dissection.neighbours(ptr, succ)
-    assert dissection.dissect(*near, 1e5, order)
+    assert dissection.dissect(*near, 1e5, np.inf, dissection.PATIENCE, order)
     assert order[-1] == 0
     assert dissection.count_factors(*near, order, dissection.new_tree(S))[0] < 6 * S
 

@@ -29,7 +29,7 @@ def factorised(chain, horizon):
     """Order, count and factorise as a solve does."""
     near = neighbours(chain.ptr, chain.succ)
     order, tree = np.empty(chain.out.size, dtype=np.int64), new_tree(chain.out.size)
-    assert dissect(*near, np.inf, order)
+    assert dissect(*near, np.inf, np.inf, np.inf, order)
     _, products = count_factors(*near, order, tree)
     return factors.factors_of(chain, horizon, order, near, tree, products)
 

@@ -3,8 +3,7 @@
 A breadth-first search from a state at the edge cuts a graph into levels; a narrow level in the middle separates what lies before it from
 what lies behind. Eliminating both sides first, by the same rule, keeps their factors apart. A graph that is long and thin is not cut:
 eliminated from end to end, as the search found it, it fills no more than a band (Cuthill & McKee 1969). States with very many neighbours
-come last.
-A graph without narrow separators is told at its first one. With the elimination tree (Liu 1986) the size of the factors is then
+come last. A graph without narrow separators is told at its first one. With the elimination tree (Liu 1986) the size of the factors is then
 counted, not guessed.
 
 The factors are those of I − Q with pivots on the diagonal, and so stable, as I − Q is an M-matrix; their pattern is that of A + Aᵀ.
@@ -18,15 +17,14 @@ import numpy as np
 
 from spanrl.kernels.jit import allocating, kernel
 
+PATIENCE = 6.0
+"""How often cuts that take off little may look at all states before a large graph counts as one without narrow separators."""
+
 _LEAF = 24  # states below which a part is not cut again
 _THIN = 4  # times as many levels as the widest has states: nor is such a graph
 _HUB = 10  # times √S: neighbours above which a state comes last
 _BEHIND = -1
-_UNBALANCED, _LARGE, _MOST_WASTED = (
-    8,
-    2000,
-    4,
-)  # cuts of less than an eighth off a large piece may see all states so often
+_UNBALANCED = 8  # a cut of less than an eighth off a piece is wasted
 
 
 @allocating
@@ -88,8 +86,12 @@ def widest(ends, n_levels):
 
 @kernel
 def narrowest(ends, n_levels):
-    """Return the level that is the best separator: few states, and many on either side."""
-    n, at, least = ends[n_levels - 1], 1, np.inf
+    """Return the level that is the best separator: few states, and many on either side. 0: none is worth a cut.
+
+    Half of the states take so many cuts as have so many on their smaller side; where they are all separators by then, cuts are in vain.
+    """
+    n, at = ends[n_levels - 1], 0
+    least = n / 2.0
     for k in range(1, n_levels - 1):
         smaller = min(ends[k - 1], n - ends[k])
         cost = (ends[k] - ends[k - 1]) * (n / 2.0 + 1.0) / (smaller + 1.0)
@@ -99,12 +101,12 @@ def narrowest(ends, n_levels):
 
 
 @kernel
-def separate(ptr, near, part, queue, ends, n_levels, order):
-    """Cut a piece whose levels stand in ``queue`` at its best separator; return how many states lie before it, and how many it has.
+def separate(ptr, near, part, queue, ends, level, order):
+    """Cut a piece whose levels stand in ``queue`` at one of them; return how many states lie before the separator, and how many it has.
 
     Writes the states before it to ``order``, then those behind it, then the separator, whose part becomes 0.
     """
-    level, found = narrowest(ends, n_levels), order.size
+    found = order.size
     low, high = ends[level - 1], ends[level]
     for e in range(high, found):
         part[queue[e]] = _BEHIND
@@ -127,12 +129,13 @@ def separate(ptr, near, part, queue, ends, n_levels, order):
 
 
 @allocating
-def dissect(ptr, near, most, order):  # noqa: PLR0912 - one loop over pieces, with its bookkeeping
+def dissect(ptr, near, most, most_products, patience, order):  # noqa: PLR0912 - one loop over pieces, with its bookkeeping
     """Write the states in the order of their elimination; return False where the factors would have more than ``most`` entries each.
 
-    Also where cuts take off so little that there would be too many of them.
+    Also where their separators alone would take more than ``most_products`` multiplications, or where so many cuts take off so little that
+    they would look at all states more than ``patience`` times.
     """
-    S, fill, wasted = ptr.size - 1, 0.0, 0.0
+    S, fill, products, wasted = ptr.size - 1, 0.0, 0.0, 0.0
     part, nodes, queue = np.ones(S, np.int64), np.empty(S, np.int64), np.empty(S, np.int64)
     ends, begins, stops = np.empty(S + 1, np.int64), np.empty(S + 1, np.int64), np.empty(S + 1, np.int64)
     n, last, hub = 0, S, _HUB * np.sqrt(S) + 16.0
@@ -164,21 +167,25 @@ def dissect(ptr, near, most, order):  # noqa: PLR0912 - one loop over pieces, wi
             own -= 1
             width = widest(ends, n_levels)
             is_thin = stop - begin == n and n_levels >= _THIN * width  # later pieces have separators along their sides
-            if found <= _LEAF or n_levels < 3 or is_thin:
+            level = 0 if found <= _LEAF or is_thin else narrowest(ends, n_levels)
+            if level == 0:
                 for e in range(found):
                     order[at + e] = queue[found - 1 - e]
                     part[queue[e]] = 0
                 at += found
-                fill += 0.0 if found <= _LEAF else found * width / 2.0
+                if found > _LEAF:
+                    fill += found * width / 2.0
+                    products += float(found) * width**2
                 continue
-            before, n_cut = separate(ptr, near, part, queue, ends, n_levels, order[at : at + found])
-            fill += n_cut * n_cut / 2.0
-            wasted += found if found > _LARGE and min(before, found - before) * _UNBALANCED < found else 0
+            before, n_cut = separate(ptr, near, part, queue, ends, level, order[at : at + found])
+            fill += n_cut**2 / 2.0
+            products += float(n_cut) ** 3 / 3.0
+            wasted += found if min(before, found - before) * _UNBALANCED < found else 0
             begins[top], stops[top] = at, at + before
             begins[top + 1], stops[top + 1] = at + before, at + found - n_cut
             top += 2
             at += found
-        if fill > most or wasted > _MOST_WASTED * S:
+        if fill > most or products > most_products or wasted > patience * S:
             return False
         for k in range(bottom, top):  # what is still to be cut stands in ``order``, as the loop above reads ``nodes``
             for e in range(begins[k], stops[k]):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
-from spanrl.kernels.dissection import count_factors, dissect, neighbours, new_tree
+from spanrl.kernels.dissection import PATIENCE, count_factors, dissect, neighbours, new_tree
 from spanrl.planning.blocks import Recurrent, Transient, bound
 from spanrl.planning.elimination import Numbers
 from spanrl.planning.factors import superlu
@@ -186,11 +186,12 @@ def _time(system: _System, tau: Vector, where: NDArray[np.bool_]) -> float:
 def elimination_order(P: Any) -> NDArray[np.int64] | None:
     """Return the order in which to eliminate the states of a chain; None where a large one would fill too much."""
     P = P.tocsr()
-    order = np.empty(P.shape[0], dtype=np.int64)
+    n = P.shape[0]
+    order, patience = np.empty(n, dtype=np.int64), inf if n <= DIRECT else PATIENCE
     ptr, near = neighbours(P.indptr.astype(np.int64), P.indices.astype(np.uint32))
-    if not dissect(ptr, near, _MOST_ENTRIES, order):
+    if not dissect(ptr, near, _MOST_ENTRIES, inf, patience, order):
         return None
-    entries, _ = count_factors(ptr, near, order, new_tree(order.size))
+    entries, _ = count_factors(ptr, near, order, new_tree(n))
     return order if entries <= _MOST_ENTRIES else None
 
 

@@ -50,6 +50,11 @@ def most_entries(memory: float) -> float:
     return memory / _OWN_BYTES
 
 
+def most_products(nanoseconds: float) -> float:
+    """Return how many multiplications may be done in that time."""
+    return nanoseconds / min(_OWN_PRODUCT, _LIBRARY_PRODUCT)
+
+
 def factors_of(
     chain: Chain, horizon: float, order: Order, near: tuple[Any, Any], tree: Tree, products: float
 ) -> Solver | None:

@@ -25,25 +25,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanrl.kernels.dissection import Tree, count_factors, dissect, neighbours, new_tree
+from spanrl.kernels.dissection import PATIENCE, Tree, count_factors, dissect, neighbours, new_tree
 from spanrl.kernels.krylov import Progress, System, gather, iterate, new_system, remainder, renew, start
 from spanrl.kernels.policies import Chain
-from spanrl.planning.factors import Solver, cost, factors_of, most_entries, n_bytes
+from spanrl.planning.factors import Solver, cost, factors_of, most_entries, most_products, n_bytes
 from spanrl.planning.problem import Vector
 
 # Nanoseconds, measured on one machine; the ratios are what matters.
 _KRYLOV_CALL, _KRYLOV_ENTRY, _KRYLOV_STATE = 1e5, 1.8, 8.0  # one iteration: a pass over the rows, and the vectors
 _ORDER_ENTRY, _ORDER_STATE = 80.0, 150.0  # neighbours, dissection, count
-_COUNT_ENTRY, _COUNT_STATE = 20.0, 40.0  # neighbours and count, where there is an order
+_COUNT_ENTRY, _COUNT_STATE = 20.0, 40.0  # neighbours and count, where there is an order, or none is found
 _AGAIN_ENTRY, _AGAIN_STATE = 3.0, 10.0  # another right-hand side
 _CALL = 5e7  # a kernel call: Ctrl-C is seen in between
 
 _FIRST_HORIZON, _LONGEST_HORIZON, _LONGER = 64.0, 1e8, 8.0  # of IDR, of both, and the growth from system to system
 _MUCH_LONGER, _MOST_HORIZON = 1e4, 1e15  # where the policy stays the same, and its factors did little
-_PART, _ROUGHLY = (
-    0.3,
-    3e-3,
-)  # of the residual, that IDR may leave: of what is wanted once the policy is settled, and before
+_PART = 0.3  # of the residual that is wanted: what IDR may leave once the policy is settled, …
+_ROUGHLY = 3e-3  # … and before, of the residual itself
 _SMALLEST_PART, _SMALLEST_GOAL = 1e-8, 1e-14  # of the residual, and of that of the preconditioned system
 _LARGER = 10.0  # the largest residual may be so many times as large as asked for: what is asked is the mean
 _TRIAL = 0.25  # of the price of looking at the factors: what iterations may cost before
@@ -52,10 +50,8 @@ _PARTIAL = 0.3  # a residual that is good enough where nothing better is to be h
 _MOST_ITERATIONS = 3000
 _STILL_GOOD = 1.2  # times the entries of the last factors, for which an order is kept
 _COUNTED = 16.0  # times the allowed entries: an order is made up to there, so that what its factors need can be said
-_MISSED, _SECOND = (
-    10.0,
-    1e9,
-)  # times the price of factors that are not allowed, and at least: a loss that is worth to be told
+_MISSED = 10.0  # times the price of factors that are not allowed, …
+_SECOND = 1e9  # … and at least: a loss that is worth to be told
 
 
 class _Run(NamedTuple):
@@ -223,20 +219,27 @@ class Resolvent:
         return _Run(part, progress, goal, left)
 
     def _looking_cost(self, chain: Chain) -> float:
-        entry, state = (_COUNT_ENTRY, _COUNT_STATE) if self._elimination else (_ORDER_ENTRY, _ORDER_STATE)
-        return float(entry * chain.ptr[-1] + state * chain.out.size)
+        if self._elimination is not None:
+            return self._counting_cost(chain)
+        return float(_ORDER_ENTRY * chain.ptr[-1] + _ORDER_STATE * chain.out.size)
+
+    @staticmethod
+    def _counting_cost(chain: Chain) -> float:
+        return float(_COUNT_ENTRY * chain.ptr[-1] + _COUNT_STATE * chain.out.size)
 
     def _look(self, chain: Chain) -> None:
         """Order the states for elimination, and count what a factorisation would cost: infinite where the factors are too large.
 
         The order of the last policy is kept where it serves this one, too.
         """
-        self.spent += self._looking_cost(chain)
         self._has_looked = True
+        looking = self._looking_cost(chain)
         near, kept = neighbours(chain.ptr, chain.succ), self._elimination
         found = None if kept is None else kept.of_another(near)
-        found = found or _new_elimination(near, _COUNTED * most_entries(self._memory))
+        most = _COUNTED * most_entries(self._memory), most_products(_MOST_ITERATIONS * _iteration_cost(chain))
+        found = found or _new_elimination(near, *most)
         self._elimination, self._factor_cost, self._refused = None, inf, None
+        self.spent += looking if found is not None else self._counting_cost(chain)
         if found is not None:
             size = chain.out.size, found.entries, found.products
             if n_bytes(*size) <= self._memory:
@@ -266,11 +269,14 @@ def _iteration_cost(chain: Chain) -> float:
     return float(_KRYLOV_ENTRY * chain.ptr[-1] + _KRYLOV_STATE * chain.out.size)
 
 
-def _new_elimination(near: tuple[Any, Any], most: float) -> _Elimination | None:
-    """Order the states of a policy and count its factors; None where, by a rough estimate, they have more than ``most`` entries."""
+def _new_elimination(near: tuple[Any, Any], most: float, products: float) -> _Elimination | None:
+    """Order the states of a policy and count its factors; None where, by a rough estimate, they have more than ``most`` entries.
+
+    Also where they take more than so many ``products``.
+    """
     S = near[0].size - 1
     order, tree = np.empty(S, dtype=np.int64), new_tree(S)
-    if not dissect(*near, most, order):
+    if not dissect(*near, most, products, PATIENCE, order):
         return None
     entries, products = count_factors(*near, order, tree)
     return _Elimination(order, tree, near, entries, products, entries)

@@ -310,9 +310,7 @@ def check_options(
     if isinstance(threads, bool) or not (isinstance(threads, Integral) and threads >= 1):
         raise OptionError(f"solve: threads must be a whole number ≥ 1; got {threads!r}. Leave it out for one thread.")
     if memory is not None and not _real(memory) >= 0:
-        raise OptionError(
-            f"solve: memory must be a number of bytes ≥ 0; got {memory!r}. Leave it out for the size of the model."
-        )
+        raise OptionError(f"solve: memory must be a number of bytes ≥ 0; got {memory!r}. Leave it out for 256 MiB.")
 
 
 def _differences(
