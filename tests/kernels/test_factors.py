@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from spanrl.kernels.dissection import count_factors, dissect, neighbours, new_tree
+from spanrl.kernels.dissection import dissect, neighbours
+from spanrl.kernels.factors import Room, borders, new_room
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.policies import freeze, new_chain
 from spanrl.planning import factors
@@ -25,13 +26,17 @@ def chain_of(P, cut=(), s_min=0):
     return chain
 
 
+def planned(chain):
+    """Order and count as a solve does."""
+    near = neighbours(chain.ptr, chain.succ)
+    order = np.empty(chain.out.size, dtype=np.int64)
+    assert dissect(*near, np.inf, np.inf, np.inf, order)
+    return factors.eliminate_in(order, near)
+
+
 def factorised(chain, horizon):
     """Order, count and factorise as a solve does."""
-    near = neighbours(chain.ptr, chain.succ)
-    order, tree = np.empty(chain.out.size, dtype=np.int64), new_tree(chain.out.size)
-    assert dissect(*near, np.inf, np.inf, np.inf, order)
-    _, products = count_factors(*near, order, tree)
-    return factors.factors_of(chain, horizon, order, near, tree, products)
+    return factors.factorise(chain, horizon, planned(chain))
 
 
 def random_chain(rng, S):
@@ -42,18 +47,8 @@ def random_chain(rng, S):
     return P
 
 
-@pytest.fixture(params=["own", "library"])
-def way(request, monkeypatch):
-    """Force one of the two ways."""
-    if request.param == "library":
-        monkeypatch.setattr(factors, "_own_cost", lambda *args: np.inf)
-    else:
-        monkeypatch.setattr(factors, "_library_cost", lambda *args: np.inf)
-    return request.param
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_solutions_are_those_of_the_dense_system(seed, way):
+@pytest.mark.parametrize("seed", range(40))
+def test_solutions_are_those_of_the_dense_system(seed):
     rng = np.random.default_rng(seed)
     S = int(rng.integers(1, 60))
     P, cut = random_chain(rng, S), np.flatnonzero(rng.random(S) < 0.2)
@@ -66,14 +61,76 @@ def test_solutions_are_those_of_the_dense_system(seed, way):
     wanted += found[0] - wanted[0]  # a constant is left open
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
     assert S <= solver.nnz <= S * S + S
-    if way == "own":
-        with interpreted():
-            np.testing.assert_array_equal(factorised(chain_of(P, cut, S - 1), HORIZON).solve(b), solver.solve(b))
+    with interpreted():
+        np.testing.assert_array_equal(factorised(chain_of(P, cut, S - 1), HORIZON).solve(b), solver.solve(b))
 
 
-def test_no_digit_is_lost_in_a_chain_that_next_to_never_moves(monkeypatch):
-    """Transitions of 1e-13 and a horizon of 1e15: the condition is 1e15, and own factors are right to rounding all the same."""
-    monkeypatch.setattr(factors, "_library_cost", lambda *args: np.inf)
+def test_large_fronts(monkeypatch):
+    """A torus, whose last separators are eliminated together, has the solution of a dense system."""
+    n = 24
+    x, y = np.divmod(np.arange(n * n), n)
+    rng, P = np.random.default_rng(1), np.zeros((n * n, n * n))
+    for dx, dy in ((0, 1), (1, 0), (0, -1), (-1, 0)):
+        P[np.arange(n * n), (x + dx) % n * n + (y + dy) % n] = rng.random(n * n)
+    P /= P.sum(axis=1, keepdims=True)
+    solver, b = factorised(chain_of(P), HORIZON), rng.normal(size=n * n)
+    wanted, found = np.linalg.solve(np.eye(n * n) - (1 - 1 / HORIZON) * P, b), solver.solve(b)
+    np.testing.assert_allclose(found - found[0], wanted - wanted[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_fronts_need_is_counted_beforehand(seed, monkeypatch):
+    """Rooms of the counted size, and not an entry more, suffice: as plain Python, where every index is checked."""
+    rng = np.random.default_rng(seed)
+    S = int(rng.integers(2, 60))
+    chain = chain_of(random_chain(rng, S))
+    plan = planned(chain)
+    made = []
+    monkeypatch.setattr(factors, "new_room", lambda *args: made.append(marked(new_room(*args))) or made[0])
+    with interpreted():
+        assert factors.factorise(chain, HORIZON, plan) is not None
+    room, size = made[0], plan.size
+    for array in (room.front, room.stack):
+        assert array.size == 0 or not np.isnan(array[-1])  # the last place was needed
+    assert size.values == plan.fronts.value_ptr[-1]
+    assert plan.n_bytes == 8 * (size.values + size.waiting + size.widest**2) + 4 * size.listed
+
+
+def marked(room):
+    """Return a room in which one sees what was written."""
+    room.front.fill(np.nan)
+    room.stack.fill(np.nan)
+    return Room(*room)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_fronts_hold_what_depends_on_them(seed):
+    """Pivots are ranges that cover all states; a border holds every later state that some pivot depends on, in order."""
+    rng = np.random.default_rng(seed)
+    plan = planned(chain_of(random_chain(rng, int(rng.integers(1, 60)))))
+    tree, fronts = plan.tree, plan.fronts
+    S, n = tree.order.size, fronts.parent.size
+    border = borders(*plan.graph, tree.order, tree.rank, fronts)
+    assert fronts.first[0] == 0
+    assert fronts.first[n] == S
+    for j in range(n):
+        begin, end = fronts.first[j], fronts.first[j + 1]
+        assert begin < end
+        assert (fronts.of[begin:end] == j).all()
+        own = border[fronts.border_ptr[j] : fronts.border_ptr[j + 1]].tolist()
+        assert own == sorted(set(own))
+        assert own == [] or end <= own[0]
+        assert fronts.parent[j] == (fronts.of[own[0]] if own else -1)
+        assert len(own) == tree.length[end - 1] - 1
+        for k in range(begin, end):
+            s = tree.order[k]
+            near = tree.rank[plan.graph[1][plan.graph[0][s] : plan.graph[0][s + 1]]]
+            assert {int(i) for i in near if i >= end} <= set(own)
+            assert tree.parent[k] == -1 or tree.parent[k] < end or tree.parent[k] in own
+
+
+def test_no_digit_is_lost_in_a_chain_that_next_to_never_moves():
+    """Transitions of 1e-13 and a horizon of 1e15: the condition is 1e15, and the factors are right to rounding all the same."""
     rng, S, horizon = np.random.default_rng(5), 9, 2.0**50
     rates = rng.integers(1, 9, (S, S)) * 2.0**-43 * (rng.random((S, S)) < 0.6)
     np.fill_diagonal(rates, 0)
@@ -99,10 +156,3 @@ def solved(A, b):
             if i != k and rows[i][k] != 0:
                 rows[i] = [x - rows[i][k] * y for x, y in zip(rows[i], rows[k], strict=True)]
     return [row[-1] for row in rows]
-
-
-def test_thin_factors_are_our_own_and_thick_ones_the_librarys():
-    ring = np.roll(np.eye(200), 1, axis=1)
-    assert isinstance(factorised(chain_of(ring), HORIZON), factors._Own)
-    dense = np.full((200, 200), 1 / 200)
-    assert isinstance(factorised(chain_of(dense), HORIZON), factors._Library)

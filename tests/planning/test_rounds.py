@@ -279,8 +279,8 @@ def test_it_says_what_factors_would_need_where_they_are_missed(impatient):
     found = re.search(said, str(caught[0].message))
     within = quietly(mdp, memory=float(found[2]))
     assert within.factor_size > 0
-    needed = (within.factor_size + mdp.n_states) / 2 * 24
-    assert float(found[1]) * 1e6 == pytest.approx(needed, rel=0.1)  # policies differ
+    numbers = 8 * (within.factor_size - mdp.n_states)
+    assert numbers <= float(found[1]) * 1e6 <= 1.5 * numbers  # and room for fronts on the way
 
 
 def test_it_says_nothing_where_little_is_lost():
@@ -374,11 +374,11 @@ def test_a_system_that_has_nothing_to_do_costs_nothing():
 def test_factors_of_another_policy_are_not_used(monkeypatch):
     """What is solved again belongs to the chain that was factorised."""
     factorised, original = [], resolvent.Resolvent.solve_again
-    factors_of = resolvent.factors_of
+    factorise = resolvent.factorise
 
     def kept(chain, *args):
         factorised[:] = [chain.prob[: chain.ptr[-1]].copy(), chain.succ[: chain.ptr[-1]].copy()]
-        return factors_of(chain, *args)
+        return factorise(chain, *args)
 
     def checked(self, d):
         found = original(self, d)
@@ -396,7 +396,7 @@ def test_factors_of_another_policy_are_not_used(monkeypatch):
         start(self, *args, **options)
 
     monkeypatch.setattr(rounds.Rounds, "__init__", noted)
-    monkeypatch.setattr(resolvent, "factors_of", kept)
+    monkeypatch.setattr(resolvent, "factorise", kept)
     monkeypatch.setattr(resolvent.Resolvent, "solve_again", checked)
     for mdp in (river(200), ring(300), ring(301, 1), ring(300, other=0), ring(200, other=0), ring(1000, other=0)):
         for tol in (1e-6, 1e-9):

@@ -1,17 +1,12 @@
-"""Nested dissection (George 1973): the order in which to eliminate the states of a chain, and what the factors will cost.
+"""Nested dissection (George 1973): the order in which to eliminate the states of a chain.
 
 A breadth-first search from a state at the edge cuts a graph into levels; a narrow level in the middle separates what lies before it from
 what lies behind. Eliminating both sides first, by the same rule, keeps their factors apart. A graph that is long and thin is not cut:
 eliminated from end to end, as the search found it, it fills no more than a band (Cuthill & McKee 1969). States with very many neighbours
-come last. A graph without narrow separators is told at its first one. With the elimination tree (Liu 1986) the size of the factors is then
-counted, not guessed.
-
-The factors are those of I − Q with pivots on the diagonal, and so stable, as I − Q is an M-matrix; their pattern is that of A + Aᵀ.
+come last. A graph without narrow separators is told at its first one.
 """
 
 from __future__ import annotations
-
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +44,26 @@ def neighbours(ptr, succ):
                 at[s] += 1
                 at[x] += 1
     return where, both
+
+
+@allocating
+def join(ptr, near, more_ptr, more):
+    """Return the neighbours of each state in either of two graphs, each of them once."""
+    S = ptr.size - 1
+    where, both, seen, n = np.zeros(S + 1, np.int64), np.empty(near.size + more.size, np.uint32), np.full(S, -1), 0
+    for s in range(S):
+        for e in range(ptr[s], ptr[s + 1]):
+            if seen[near[e]] != s:
+                seen[near[e]] = s
+                both[n] = near[e]
+                n += 1
+        for e in range(more_ptr[s], more_ptr[s + 1]):
+            if seen[more[e]] != s:
+                seen[more[e]] = s
+                both[n] = more[e]
+                n += 1
+        where[s + 1] = n
+    return where, both[:n].copy()
 
 
 @kernel
@@ -191,145 +206,3 @@ def dissect(ptr, near, most, most_products, patience, order):  # noqa: PLR0912 -
             for e in range(begins[k], stops[k]):
                 nodes[e] = order[e]
     return True
-
-
-class Tree(NamedTuple):
-    """The elimination tree of the states in an order; k is the state that is eliminated as the k-th."""
-
-    rank: Any  # int64 [S]    of each state
-    parent: Any  # int64 [S]  the first state on which k depends once those before k are gone; −1: none
-    length: Any  # int64 [S]  of row k of the upper factor
-
-
-def new_tree(S: int) -> Tree:
-    """Allocate the tree of so many states."""
-    return Tree(*np.empty((3, S), dtype=np.int64))
-
-
-@allocating
-def count_factors(ptr, near, order, tree):
-    """Fill ``tree``; return the entries of one factor and the multiplications of the factorisation.
-
-    Row k of the lower factor holds the states on the paths up the elimination tree from the neighbours of k that are eliminated before it.
-    They are a subtree. Its states are not walked through but counted by its leaves, in time about proportional to the edges (Gilbert, Ng &
-    Peyton 1994): each leaf is one entry in every column on its path, and where two paths meet one is taken back.
-    """
-    S = ptr.size - 1
-    rank, parent, length = tree.rank, tree.parent, tree.length
-    above, first, at = np.empty(S, np.int64), np.empty(S, np.int64), np.empty(S, np.int64)
-    _depend(ptr, near, order, rank, parent, above)
-    _postorder(parent, first, at, above)
-    last = np.full(S, -1)  # the last leaf of each row
-    reached = np.zeros(S, np.int64)  # what comes behind the first state below that leaf
-    for k in range(S):
-        above[k], length[k] = k, 1
-    for k in range(S):
-        if parent[k] >= 0:  # row k ends there; only states without any below them are leaves of their own rows
-            length[parent[k]] = min(length[parent[k]], 0) - 1
-    for j in at:
-        s = order[j]
-        for e in range(ptr[s], ptr[s + 1]):
-            i = rank[near[e]]
-            if i > j and first[j] >= reached[i]:
-                length[j] += 1
-                if last[i] >= 0:
-                    length[_top(above, last[i])] -= 1
-                last[i], reached[i] = j, first[j] + 1
-        if parent[j] >= 0:
-            above[j] = parent[j]
-    entries, products = 0.0, 0.0
-    for k in range(S):
-        if parent[k] >= 0:
-            length[parent[k]] += length[k]
-        entries += np.float64(length[k])
-        products += np.float64(length[k]) * length[k]
-    return entries, products
-
-
-@kernel
-def _depend(ptr, near, order, rank, parent, above):
-    """Fill in the ranks of the states, and on which state each depends first; ``above`` is room."""
-    S = order.size
-    for k in range(S):
-        rank[order[k]], parent[k], above[k] = k, -1, -1
-    for k in range(S):
-        s = order[k]
-        for e in range(ptr[s], ptr[s + 1]):
-            i = rank[near[e]]
-            while i < k and above[i] != k:
-                up = above[i]
-                above[i] = k  # a short cut for the next walk
-                if up < 0:
-                    parent[i] = k
-                    break
-                i = up
-
-
-@kernel
-def _postorder(parent, first, at, free):
-    """List the tree in ``at`` so that each subtree is a range of it, from ``first[k]`` to k itself; ``free`` is room."""
-    S, roots = parent.size, parent.size
-    for k in range(S):
-        first[k] = 0
-    for k in range(S):  # a parent comes after its children
-        first[k] += 1  # at first, the states of the subtree
-        if parent[k] >= 0:
-            first[parent[k]] += first[k]
-    for k in range(S - 1, -1, -1):
-        n, p = first[k], parent[k]
-        end = free[p] if p >= 0 else roots
-        first[k], free[k], at[end - 1] = end - n, end - 1, k
-        if p >= 0:
-            free[p] -= n
-        else:
-            roots -= n
-
-
-@kernel
-def _top(above, k):
-    """Return the root of k's part of the forest, and let the path to it be shorter for the next walk."""
-    root = k
-    while above[root] != root:
-        root = above[root]
-    while k != root:
-        above[k], k = root, above[k]
-    return root
-
-
-@allocating
-def columns(chain, horizon, order, near_ptr, near):
-    """Return I − Q by compressed columns, its states in the given order: (ptr, row, value); see :mod:`spanrl.kernels.krylov` for Q.
-
-    Its pattern is that of A + Aᵀ, with zeros: the factorisation takes the elimination tree from it.
-    """
-    S, gamma = order.size, 1.0 - 1.0 / horizon
-    rank, ptr, seen = np.empty(S, np.int64), np.zeros(S + 1, np.int64), np.full(S, -1)
-    for k in range(S):
-        rank[order[k]] = k
-    for s in range(S):
-        ptr[rank[s] + 1] += 1
-        for e in range(near_ptr[s], near_ptr[s + 1]):
-            if seen[near[e]] != s:
-                seen[near[e]] = s
-                ptr[rank[s] + 1] += 1
-    for k in range(S):
-        ptr[k + 1] += ptr[k]
-    at, row, value = ptr[:-1].copy(), np.empty(ptr[S], np.int32), np.empty(ptr[S])
-    prob = np.zeros(S)
-    seen[:] = -1
-    for k in range(S):  # rows in order: each column is then sorted
-        s = order[k]
-        weight = 1.0 if chain.cut[s] else gamma
-        row[at[k]], value[at[k]] = k, 1.0 if chain.cut[s] else 1.0 / horizon + gamma * chain.out[s]
-        at[k] += 1
-        for j in range(chain.ptr[s], chain.ptr[s + 1]):
-            prob[chain.succ[j]] += chain.prob[j]
-        for e in range(near_ptr[s], near_ptr[s + 1]):
-            x = near[e]
-            if seen[x] != s:
-                seen[x] = s
-                column = rank[x]
-                row[at[column]], value[at[column]] = k, -weight * prob[x]
-                prob[x] = 0.0
-                at[column] += 1
-    return ptr.astype(np.int32), row, value

@@ -20,7 +20,7 @@ _LEAST_NARROWER = 1e-4
 _EVERY = 6  # sweeps between two looks for a leap
 _LONGEST_LEAP = 1e-6  # 1 − λ: beyond that digits are lost
 _FEW_SWEEPS = 25  # over one policy: not worth looking for another way
-_IDLE = 8  # rounds of one policy that did not narrow the bracket: the caller is to look
+_IDLE, _PROGRESS = 8, 0.9  # rounds that did not narrow the bracket so much: the caller is to look
 
 
 class Chain(NamedTuple):
@@ -58,7 +58,8 @@ def improve(m, reward, v, q, out, pair):
     """Set q to the value of each pair of a plain model at v, out = Lv, and pair to one that attains it.
 
     This is done on a block of states: ``m.pair_ptr`` is that of the block; ``out`` and ``pair`` are the parts of vectors in it. A
-    pair that is among the best is not changed. Indices are unsigned and running: numba then checks for no negative ones.
+    pair that is among the best is not changed. Indices are unsigned and running: numba then checks for no negative ones. The
+    values have the bits of :func:`spanrl.kernels.backups.plain_values`.
     """
     pair_ptr, succ_ptr, succ, prob = m.pair_ptr, m.succ_ptr, m.succ, m.low
     i, one, two = np.uint64(pair_ptr[0]), np.uint64(1), np.uint64(2)
@@ -66,15 +67,16 @@ def improve(m, reward, v, q, out, pair):
     for s in range(out.size):
         best, first, last = -np.inf, i, np.uint64(pair_ptr[s + 1])
         while i < last:
-            value = reward[i]
+            value, other = reward[i], 0.0
             end = np.uint64(succ_ptr[i + one])
             while j + one < end:
                 value += prob[j] * v[succ[j]]
-                value += prob[j + one] * v[succ[j + one]]
+                other += prob[j + one] * v[succ[j + one]]
                 j += two
             if j < end:
                 value += prob[j] * v[succ[j]]
                 j += one
+            value += other
             q[i] = value
             best = max(best, value)
             i += one
@@ -195,16 +197,17 @@ def chain_sweep(chain, c, s_min, v, a, shift, u):
     ceiling = v[s_min] + drift(chain, v, s_min) + c
     j, one, two = np.uint64(0), np.uint64(1), np.uint64(2)
     for s in range(v.size):
-        x = v[s]
+        x, other = v[s], 0.0
         d = reward[s] - out[s] * x
         end = np.uint64(ptr[s + 1])
         while j + one < end:
             d += prob[j] * v[succ[j]]
-            d += prob[j + one] * v[succ[j + one]]
+            other += prob[j + one] * v[succ[j + one]]
             j += two
         if j < end:
             d += prob[j] * v[succ[j]]
             j += one
+        d += other
         if is_bounded and cut[s]:
             d = ceiling - x
         u[s] = x + a * d - shift
@@ -330,7 +333,7 @@ def fast_rounds(
         rounds += 1
         if hi - lo <= tol:
             break
-        idle = 0 if changes or hi - lo < narrowest else idle + 1
+        idle = 0 if hi - lo < _PROGRESS * narrowest else idle + 1
         narrowest = min(narrowest, hi - lo)
         if rounds <= warm:
             move(v, u, 1.0, (lo + hi) / 2.0)

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.errors import SpanrlError
-from spanrl.kernels.dissection import PATIENCE, count_factors, dissect, neighbours, new_tree
+from spanrl.kernels.dissection import PATIENCE, dissect, neighbours
+from spanrl.kernels.elimination_tree import count_factors, new_tree
 from spanrl.planning.blocks import Recurrent, Transient, bound
 from spanrl.planning.elimination import Numbers
-from spanrl.planning.factors import superlu
 from spanrl.planning.problem import Vector
 from spanrl.planning.sweeps import recurrent_by_sweeps, transient_by_sweeps
 
@@ -191,7 +191,7 @@ def elimination_order(P: Any) -> NDArray[np.int64] | None:
     ptr, near = neighbours(P.indptr.astype(np.int64), P.indices.astype(np.uint32))
     if not dissect(ptr, near, _MOST_ENTRIES, inf, patience, order):
         return None
-    entries, _ = count_factors(ptr, near, order, new_tree(n))
+    entries = count_factors(ptr, near, order, new_tree(n))
     return order if entries <= _MOST_ENTRIES else None
 
 
@@ -206,16 +206,17 @@ def _leaving(P: Any, left: Vector) -> Any:
 def _factor(matrix: Any) -> Any:
     """Return the sparse LU factors of an M-matrix in its order, or say that it is singular to working precision."""
     from scipy.sparse import csc_array
+    from scipy.sparse.linalg import splu
 
     entries, n = matrix.tocoo(), matrix.shape[0]
     row, col = np.concatenate((entries.row, entries.col)), np.concatenate((entries.col, entries.row))
     data = np.concatenate((entries.data, np.zeros(entries.nnz)))
     both = csc_array((data, (row, col)), shape=(n, n))  # zeros make the pattern symmetric
     both.sum_duplicates()
-    factors = superlu(both.indptr.astype(np.int32), both.indices.astype(np.int32), both.data)
-    if factors is None:
+    try:
+        return splu(both, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    except RuntimeError:
         raise SpanrlError(
             f"evaluate: the linear system of a chain of {n} states is singular to working precision: some states are "
             "left with a probability too small to compute with. Drop such transitions."
-        )
-    return factors
+        ) from None

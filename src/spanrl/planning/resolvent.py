@@ -8,7 +8,7 @@ states that take 3²⁰⁰⁰ steps to leave do no harm, as no value grows beyon
 x(s) − x(s₀) = c + v(s₀) − v(s): a row with one entry besides the diagonal. All rows make an M-matrix.
 
 *Two ways to solve it.* A Krylov method, IDR (:mod:`spanrl.kernels.krylov`), where it takes few iterations; and sparse factors
-(:mod:`spanrl.planning.factors`) in an order by nested dissection (:mod:`spanrl.kernels.dissection`), whose cost is counted beforehand.
+(:mod:`spanrl.kernels.factors`) in an order by nested dissection (:mod:`spanrl.kernels.dissection`), whose cost is counted beforehand.
 Which one is the cheaper is predicted in nanoseconds from the last iteration count and the size of the factors; when iterations have cost as
 much as the factors would, these take over. On some hundred states a look at the factors costs no more than two calls, and comes first.
 Costs are counted, not measured, so that results do not depend on the machine's mood.
@@ -21,14 +21,23 @@ growing one for both. A solution that did harm makes it 64 times shorter.
 from __future__ import annotations
 
 from math import inf, isnan, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spanrl.kernels.dissection import PATIENCE, Tree, count_factors, dissect, neighbours, new_tree
+from spanrl.kernels.dissection import PATIENCE, dissect, join, neighbours
 from spanrl.kernels.krylov import Progress, System, gather, iterate, new_system, remainder, renew, start
 from spanrl.kernels.policies import Chain
-from spanrl.planning.factors import Solver, cost, factors_of, most_entries, most_products, n_bytes
+from spanrl.planning.factors import (
+    Elimination,
+    Graph,
+    Solver,
+    eliminate_in,
+    factorise,
+    most_entries,
+    most_products,
+)
 from spanrl.planning.problem import Vector
 
 # Nanoseconds, measured on one machine; the ratios are what matters.
@@ -48,7 +57,6 @@ _TRIAL = 0.25  # of the price of looking at the factors: what iterations may cos
 _SMALL = 2.0  # calls of IDR: where looking costs less, it comes first
 _PARTIAL = 0.3  # a residual that is good enough where nothing better is to be had
 _MOST_ITERATIONS = 3000
-_STILL_GOOD = 1.2  # times the entries of the last factors, for which an order is kept
 _COUNTED = 16.0  # times the allowed entries: an order is made up to there, so that what its factors need can be said
 _MISSED = 10.0  # times the price of factors that are not allowed, …
 _SECOND = 1e9  # … and at least: a loss that is worth to be told
@@ -63,21 +71,12 @@ class _Run(NamedTuple):
     left: float = 1.0
 
 
-class _Elimination(NamedTuple):
-    """In which order the states of a policy are eliminated, and how large its factors will be."""
+class _Order(NamedTuple):
+    """In which order the states are eliminated, and for which policies it was made."""
 
-    order: Any  # int64 [S]
-    tree: Tree
-    near: tuple[Any, Any]  # the neighbours of each state
-    entries: float  # of one factor
-    products: float
-    first: float  # entries for the policy that the order was made for
-
-    def of_another(self, near: tuple[Any, Any]) -> _Elimination | None:
-        """Return the same order for another policy; None where it does not serve that one well. The tree is used again."""
-        entries, products = count_factors(*near, self.order, self.tree)
-        serves = entries <= _STILL_GOOD * self.first
-        return self._replace(near=near, entries=entries, products=products) if serves else None
+    states: NDArray[np.int64]
+    graph: Graph  # the neighbours in all those policies
+    cost: float  # nanoseconds of the factors of the last of them
 
 
 class Resolvent:
@@ -87,7 +86,8 @@ class Resolvent:
         """Allow the factors so many bytes; a cautious one lets the horizon of factors grow, too."""
         self._is_cautious = is_cautious
         self._memory = memory
-        self._elimination: _Elimination | None = None
+        self._order: _Order | None = None
+        self._elimination: Elimination | None = None  # of the last policy looked at
         self._horizon, self._longest = _FIRST_HORIZON, _LONGEST_HORIZON
         self._iterations = 0.0  # of the last system; 0: none yet, infinite: it was no good
         self._factor_cost = None if memory > 0 else inf  # of the last policy looked at; infinite: too large
@@ -219,8 +219,12 @@ class Resolvent:
         return _Run(part, progress, goal, left)
 
     def _looking_cost(self, chain: Chain) -> float:
-        if self._elimination is not None:
+        if self._order is not None:
             return self._counting_cost(chain)
+        return self._ordering_cost(chain)
+
+    @staticmethod
+    def _ordering_cost(chain: Chain) -> float:
         return float(_ORDER_ENTRY * chain.ptr[-1] + _ORDER_STATE * chain.out.size)
 
     @staticmethod
@@ -228,36 +232,54 @@ class Resolvent:
         return float(_COUNT_ENTRY * chain.ptr[-1] + _COUNT_STATE * chain.out.size)
 
     def _look(self, chain: Chain) -> None:
-        """Order the states for elimination, and count what a factorisation would cost: infinite where the factors are too large.
-
-        The order of the last policy is kept where it serves this one, too.
-        """
+        """Order the states for elimination, and count what a factorisation would cost: infinite where the factors are too large."""
         self._has_looked = True
         looking = self._looking_cost(chain)
-        near, kept = neighbours(chain.ptr, chain.succ), self._elimination
-        found = None if kept is None else kept.of_another(near)
-        most = _COUNTED * most_entries(self._memory), most_products(_MOST_ITERATIONS * _iteration_cost(chain))
-        found = found or _new_elimination(near, *most)
-        self._elimination, self._factor_cost, self._refused = None, inf, None
+        found = self._elimination = self._eliminated(chain, neighbours(chain.ptr, chain.succ))
+        self._factor_cost, self._refused = inf, None
         self.spent += looking if found is not None else self._counting_cost(chain)
-        if found is not None:
-            size = chain.out.size, found.entries, found.products
-            if n_bytes(*size) <= self._memory:
-                self._elimination, self._factor_cost = found, cost(*size)
-            else:
-                self._refused = n_bytes(*size), cost(*size)
+        if found is not None and found.n_bytes <= self._memory:
+            self._factor_cost = found.cost
+        elif found is not None:
+            self._refused = found.n_bytes, found.cost
+            self._order = self._elimination = None  # they need room, too
+
+    def _eliminated(self, chain: Chain, graph: Graph) -> Elimination | None:
+        """Return how a policy is eliminated: in the order of those before, unless that costs more than another one would.
+
+        Another order is made for all of them, so that it soon serves each; or for this policy alone, where that is no better.
+        """
+        old = self._order
+        if old is None:
+            return self._in_new_order(chain, graph, graph)
+        kept = eliminate_in(old.states, graph)
+        if kept.cost <= old.cost + self._ordering_cost(chain):
+            return kept
+        found = self._in_new_order(chain, graph, join(*old.graph, *graph))
+        if found is None or found.cost >= kept.cost:
+            found = self._in_new_order(chain, graph, graph)
+        return found
+
+    def _in_new_order(self, chain: Chain, graph: Graph, every: Graph) -> Elimination | None:
+        """Return how a policy is eliminated in an order made for ``every`` neighbour; None where the factors would be far too large."""
+        order, products = np.empty(chain.out.size, dtype=np.int64), _MOST_ITERATIONS * _iteration_cost(chain)
+        self._order = None
+        if not dissect(*every, _COUNTED * most_entries(self._memory), most_products(products), PATIENCE, order):
+            return None
+        found = eliminate_in(order, graph)
+        self._order = _Order(order, every, found.cost)
+        return found
 
     def _by_new_factors(self, chain: Chain, d: Vector) -> Vector | None:
         if not self._has_looked and self._memory > 0:
             self._look(chain)
-        plan = self._elimination
-        if plan is None:
+        plan, price = self._elimination, self._factor_cost
+        if plan is None or price is None or price == inf:
             return None
-        assert self._factor_cost is not None
-        self.spent += self._factor_cost
+        self.spent += price
         horizon = self._horizon if self._is_cautious else self._longest
         self._system = None  # factors need the room
-        self._factors = factors_of(chain, horizon, plan.order, plan.near, plan.tree, plan.products)
+        self._factors = factorise(chain, horizon, plan)
         if self._factors is None:
             return None
         self._prefer_factors()
@@ -267,16 +289,3 @@ class Resolvent:
 
 def _iteration_cost(chain: Chain) -> float:
     return float(_KRYLOV_ENTRY * chain.ptr[-1] + _KRYLOV_STATE * chain.out.size)
-
-
-def _new_elimination(near: tuple[Any, Any], most: float, products: float) -> _Elimination | None:
-    """Order the states of a policy and count its factors; None where, by a rough estimate, they have more than ``most`` entries.
-
-    Also where they take more than so many ``products``.
-    """
-    S = near[0].size - 1
-    order, tree = np.empty(S, dtype=np.int64), new_tree(S)
-    if not dissect(*near, most, products, PATIENCE, order):
-        return None
-    entries, products = count_factors(*near, order, tree)
-    return _Elimination(order, tree, near, entries, products, entries)

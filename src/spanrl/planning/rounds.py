@@ -18,7 +18,7 @@ this touches the certificate: it is the bracket of the last full sweep.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, log
+from math import inf, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ _SYSTEMS, _SYSTEMS_SETTLED = 5.0, 3.0  # linear systems that a solve takes, abou
 _FAR = 3.0  # in units of the bracket of the gain: a rise that is news
 _HIDDEN = 0.1  # of the states with a better action: where fewer are left, spreading did harm
 _NOISY = 3  # rounds without progress, after which noise counts as such
-_STALE = 8  # rounds without progress, after which value iteration has as many sweeps as were made before
+_STALE = 8  # rounds without progress, after which value iteration has as much time as the sweeps before
 _LOWER, _WIDER = 0.1, 2.0  # in units of the last width: how far min(Lv − v) may fall, how wide the bracket may become
 _PROGRESS = 0.9  # a bracket this much narrower is progress
 _WIDE_ROWS = 8  # entries per listed successor, above which the rows of a box are not written out
@@ -121,11 +121,14 @@ class Rounds:
         self._values, self._w = np.empty(p.n_pairs), np.empty(p.n_states)
         self._step, self._width_then = 1.0, inf
         self._widths: list[float] = []  # of the full brackets since the last linear system
-        self._changes = 0
+        self._changes, self._ratio = (
+            0,
+            _NARROWER,
+        )  # and by what factor rounds of sweeps narrowed the bracket, the last time
         self._resolvent, self._tell_missed = Resolvent(memory, is_cautious=not self._is_monotone), tell_missed
         self._slowness, self._is_hopeless = inf, False
         self._before: _Before | None = None
-        self._best_lo, self._best_hi, self._marked, self._stale = -inf, inf, inf, 0
+        self._best_lo, self._best_hi, self._marked, self._narrowest, self._stale = -inf, inf, inf, inf, 0
         self._v_then = iteration.v  # v when the bracket was last narrowed
         entry = _FULL_ENTRY if m.kind == PLAIN else _SET_ENTRY
         self._full_cost = entry * m.succ.size + _FULL_PAIR * p.n_pairs
@@ -278,13 +281,13 @@ class Rounds:
         it = self._it
         self._best_lo, self._best_hi = max(self._best_lo, it.lo), min(self._best_hi, it.hi)
         gap = self._best_hi - self._best_lo
-        if gap <= _PROGRESS * self._marked:
-            self._marked, self._stale = gap, 0
+        if gap <= _PROGRESS * self._marked or it.width <= _PROGRESS * self._narrowest:
+            self._marked, self._narrowest, self._stale = gap, min(self._narrowest, it.width), 0
             self._v_then = it.v.copy()
             return True
         self._stale += 1
         if self._stale % _STALE == 0:
-            self._due = it.sweeps
+            self._due = 1 + int(it.sweeps * self._chain_cost / self._full_cost)
         if self._stale >= _NOISY:
             it.look_for_noise()
         return not (it.over or it.at_rounding or self._is_hopeless)
@@ -333,21 +336,26 @@ class Rounds:
 
     def _evaluate(self, look: _Look) -> None:
         """Improve v on the frozen policy further: by sweeps, or by a linear system where that is cheaper."""
-        it, chain = self._it, self._chain
+        chain, price = self._chain, self._chain_cost
         assert chain is not None
         target, n, first, last = look
         need = sweeps_left(n, first, last, target)
         self._slowness = need / log(last / target) if need else 1.0
-        price = _CHAIN_ENTRY * float(chain.ptr[-1]) + _CHAIN_STATE * it.v.size
         if self._may_solve:
             by_sweeps = self._rounds_left() * (self._full_cost + (n + need) * price)
             systems = _SYSTEMS_SETTLED if self._is_settled else _SYSTEMS
             by_systems = systems * (self._full_cost + self._resolvent.cost(chain, self._slowness))
-            if need and by_systems < by_sweeps:
+            if by_systems < by_sweeps:
                 self._solve()
                 return
         if need > 0.0:
             self._sweep(target, min(need, float(_INNER)), price)
+
+    @property
+    def _chain_cost(self) -> float:
+        """Nanoseconds of a sweep over the policy."""
+        assert self._chain is not None
+        return _CHAIN_ENTRY * float(self._chain.ptr[-1]) + _CHAIN_STATE * self._it.v.size
 
     @property
     def _is_settled(self) -> bool:
@@ -355,11 +363,17 @@ class Rounds:
         return self._changes <= _VERY_FEW * self._it.v.size
 
     def _rounds_left(self) -> float:
-        """Predict how many rounds of sweeps the bracket still needs, from what the last ones made of it."""
+        """Predict how many rounds of sweeps the bracket still needs, from what the last ones made of it.
+
+        After a linear system the first ones are thought to do better than those before it did, but not as well as they might.
+        """
         widths = self._widths
         widths.append(self._it.width)
-        n = len(widths) - 1
-        ratio = _NARROWER if n < _SHORT else (widths[-1] / widths[-1 - _SHORT]) ** (1 / _SHORT)
+        if len(widths) <= _SHORT:
+            ratio = sqrt(self._ratio * _NARROWER)
+        else:
+            ratio = (widths[-1] / widths[-1 - _SHORT]) ** (1 / _SHORT)
+            self._ratio = min(ratio, 1.0)
         return inf if ratio >= 1.0 else 1.0 + max(log(widths[-1] / self._it.tol), 0.0) / -log(ratio)
 
     def _sweep(self, target: float, most: float, price: float) -> None:
