@@ -78,7 +78,7 @@ def gather_fronts(parent, length):
         for p in range(w):
             products += np.float64(w + b - p) * (w + b - p)
         stack += b * b - left[j]
-        waiting, most = max(waiting, stack + left[j]), max(most, w + b)
+        waiting, most = max(waiting, stack), max(most, w + b)
         if b > 0:
             up[j] = of[parent[last]]
             left[up[j]] += b * b

@@ -67,11 +67,14 @@ def spread(m, reward, ptr, before, level, far, v, q, u, pair, risen, budget):
         waits[s] = False
         first, last, best = m.pair_ptr[s], m.pair_ptr[s + 1], -np.inf
         for i in range(first, last):
-            value = reward[i]
-            for j in range(m.succ_ptr[i], m.succ_ptr[i + 1]):
+            value, other, end = reward[i], 0.0, m.succ_ptr[i + 1]
+            for j in range(m.succ_ptr[i], end - 1, 2):
                 value += m.low[j] * v[m.succ[j]]
-            q[i] = value
-            best = max(best, value)
+                other += m.low[j + 1] * v[m.succ[j + 1]]
+            if (end - m.succ_ptr[i]) % 2 == 1:
+                value += m.low[end - 1] * v[m.succ[end - 1]]
+            q[i] = value + other
+            best = max(best, q[i])
         work += m.succ_ptr[last] - m.succ_ptr[first]
         u[s], pair[s] = best, attaining(q, pair[s], np.uint64(first), best)
         gap = best - level - v[s]
