@@ -66,31 +66,46 @@ def new_system(chain: Any) -> System:
 
 @kernel
 def backward(chain, system, y, t):
-    """Set t = (I − U)⁻¹y; return its mean."""
+    """Set t = (I − U)⁻¹y; return its mean.
+
+    Each state waits for those after it, most of all for the next one: where rows are sorted that comes last, and its value is taken from
+    where it was calculated, not from memory. Queues, planes and rivers are swept up to twice as fast.
+    """
     ptr, middle, succ, prob, scale = chain.ptr, system.middle, chain.succ, chain.prob, system.scale
-    mean, one = 0.0, np.uint64(1)
+    mean, last, one = 0.0, 0.0, np.uint64(1)
     for k in range(y.size):
         s = y.size - 1 - k
         total, by, j, end = y[s], scale[s], np.uint64(ptr[s + 1]), np.uint64(middle[s])
-        while j > end:  # where rows are sorted the nearest state, for which it waits, comes last
+        while j > end + one:
             j -= one
             total += by * prob[j] * t[succ[j]]
-        t[s] = total
+        if j > end:
+            j -= one
+            if succ[j] == s + 1:
+                total += by * prob[j] * last
+            else:
+                total += by * prob[j] * t[succ[j]]
+        t[s] = last = total
         mean += total
     return mean / y.size
 
 
 @kernel
 def forward(chain, system, z):
-    """Set z ← (I − L)⁻¹z in place."""
+    """Set z ← (I − L)⁻¹z in place, as :func:`backward` does."""
     ptr, middle, succ, prob, scale = chain.ptr, system.middle, chain.succ, chain.prob, system.scale
-    one = np.uint64(1)
+    last, one = 0.0, np.uint64(1)
     for s in range(z.size):
         total, by, j, end = z[s], scale[s], np.uint64(ptr[s]), np.uint64(middle[s])
-        while j < end:
+        while j + one < end:
             total += by * prob[j] * z[succ[j]]
             j += one
-        z[s] = total
+        if j < end:
+            if succ[j] == s - 1:
+                total += by * prob[j] * last
+            else:
+                total += by * prob[j] * z[succ[j]]
+        z[s] = last = total
 
 
 @kernel
