@@ -41,7 +41,7 @@ from spanrl.planning.factors import (
 from spanrl.planning.problem import Vector
 
 # Nanoseconds, measured on one machine; the ratios are what matters.
-_KRYLOV_CALL, _KRYLOV_ENTRY, _KRYLOV_STATE = 1e5, 1.8, 8.0  # one iteration: a pass over the rows, and the vectors
+_KRYLOV_CALL, _KRYLOV_ENTRY, _KRYLOV_STATE = 1e5, 1.3, 6.0  # one iteration: a pass over the rows, and the vectors
 _ORDER_ENTRY, _ORDER_STATE = 80.0, 150.0  # neighbours, dissection, count
 _COUNT_ENTRY, _COUNT_STATE = 20.0, 40.0  # neighbours and count, where there is an order, or none is found
 _AGAIN_ENTRY, _AGAIN_STATE = 3.0, 10.0  # another right-hand side
