@@ -218,7 +218,7 @@ def test_plan_options_and_numbers(run: Any, options: tuple[str, ...]) -> None:
     assert only_json(run("plan", "two-state", "--json", *options))["gain"] == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.parametrize("model", ["riverswim[n_states=20]", "two-queues"])
+@pytest.mark.parametrize("model", ["riverswim[n_states=20]", "riverswim[n_states=500]"])
 def test_plan_keeps_within_the_memory(run: Any, model: str) -> None:
     assert only_json(run("plan", model, "--json"))["factor_size"] > 0
     assert only_json(run("plan", model, "--json", "--memory", "0"))["factor_size"] == 0

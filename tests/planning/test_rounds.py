@@ -245,7 +245,7 @@ def test_a_ring_takes_few_sweeps():
 
 
 def test_factors_keep_within_the_memory():
-    mdp = make("two-queues").mdp
+    mdp = river(500)
     within = solve(mdp)
     assert within.method == "policy-iteration, factorised"
     assert 0 < within.factor_size * 8 < 2**26
@@ -271,7 +271,7 @@ def quietly(mdp, **options):
 
 
 def test_it_says_what_factors_would_need_where_they_are_missed(impatient):
-    mdp, said = make("two-queues").mdp, r"need about (.*) MB, and memory allows 0.01 MB.* give memory=(\S*) \("
+    mdp, said = river(500), r"need about (.*) MB, and memory allows 0.01 MB.* give memory=(\S*) \("
     with pytest.warns(UserWarning, match=said) as caught:
         without = solve(mdp, memory=1e4)
     assert without.factor_size == 0
@@ -284,10 +284,10 @@ def test_it_says_what_factors_would_need_where_they_are_missed(impatient):
 
 
 def test_it_says_nothing_where_little_is_lost():
-    assert quietly(make("two-queues").mdp, memory=1e4).factor_size == 0
+    assert quietly(river(500), memory=1e4).factor_size == 0
 
 
-@pytest.mark.parametrize("mdp", [make("two-queues").mdp, make("riverswim[n_states=20]").mdp])
+@pytest.mark.parametrize("mdp", [river(500), make("riverswim[n_states=20]").mdp])
 def test_it_says_nothing_where_factors_are_forbidden(impatient, mdp):
     assert quietly(mdp, memory=0).factor_size == 0
 
@@ -306,7 +306,7 @@ def test_the_order_of_factors_that_are_not_allowed_is_let_go(monkeypatch):
         original(self, *args, **options)
 
     monkeypatch.setattr(resolvent.Resolvent, "__init__", noted)
-    solve(make("two-queues").mdp, memory=1e4)
+    solve(river(500), memory=1e4)
     assert made[0]._refused is not None
     assert made[0]._elimination is None
 

@@ -316,12 +316,13 @@ def fast_rounds(
 
     A round is a sweep over all actions, whose bracket is tested, and sweeps over the policy that it chose. It ends, too, where neither
     the policy changes nor the bracket becomes narrower: rounding is all that is left of it. ``blank`` tells that v = 0: then
-    the rewards are the values. The first ``warm`` rounds are full sweeps alone; ``step`` is that of the policy frozen so far.
+    the rewards are the values. The first ``warm`` rounds are full sweeps alone, and so are those after them, as long as each makes the
+    bracket ``narrower`` as a round is to make it; ``step`` is that of the policy frozen so far.
     Returns (rounds, sweeps over policies, lo, hi, changes, step, and of the last policy: target, sweeps, first width, last width). With
     hi − lo ≤ tol the bracket is closed: v and q are those it belongs to, and nothing is swept.
     """
     lo, hi, changes, total, n, rounds, narrowest, idle = -np.inf, np.inf, 0, 0, 0, 0, np.inf, 0
-    target, first, last = 0.0, 0.0, 0.0
+    target, first, last, before = 0.0, 0.0, 0.0, 0.0  # before: the last bracket, where the sweep before was a full one
     while rounds < budget and last <= target and idle < _IDLE:
         if blank and rounds == 0:
             for i in range(q.size):
@@ -335,9 +336,11 @@ def fast_rounds(
             break
         idle = 0 if hi - lo < _PROGRESS * narrowest else idle + 1
         narrowest = min(narrowest, hi - lo)
-        if rounds <= warm:
+        if rounds <= warm or hi - lo <= narrower * before:
+            before = hi - lo
             move(v, u, 1.0, (lo + hi) / 2.0)
             continue
+        before = 0.0
         changes, most = follow(m.succ_ptr, m.succ, m.low, reward, pair, pair_frozen, chain)
         step = step_of(most)
         target = target_of(hi - lo, tol, narrower, changes / pair.size)
@@ -356,8 +359,10 @@ def target_of(width, tol, narrower, changed):
     """Return how narrow the bracket of a policy is to become, given that of the last full sweep and the part of the states that changed.
 
     It is to be ``narrower`` at least. The fewer change, the nearer the policy is to the last one, and the better an evaluation pays.
+    Where it comes near the tolerance it is to keep it.
     """
-    return max(width * min(max(10.0 * changed, _LEAST_NARROWER), narrower), tol / 2.0)
+    target = width * min(max(10.0 * changed, _LEAST_NARROWER), narrower)
+    return target if target > 2.0 * tol else tol / 2.0
 
 
 @kernel

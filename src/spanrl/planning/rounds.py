@@ -3,8 +3,9 @@
 A round *improves* by full sweeps and *evaluates* the chosen policy in the cheaper of two ways: by sweeps over its rows alone, until their
 bracket is ten times narrower (modified policy iteration), or by one linear system with a horizon H (:mod:`spanrl.planning.resolvent`).
 A few sweeps measure how fast the policy mixes; what each way would cost follows from that. The first way wins where mixing is fast,
-the second where it is slow. Where every state is left with probability p or less, sweeps over the policy take steps of length 1/p: that is
-the aperiodicity transformation (Puterman 1994, Sec. 8.5.4) read backwards.
+the second where it is slow. Where full sweeps alone narrow the bracket as much as a round is to, no policy is evaluated. Where every
+state is left with probability p or less, sweeps over the policy take steps of length 1/p: that is the aperiodicity transformation
+(Puterman 1994, Sec. 8.5.4) read backwards.
 
 After a system, what is better in a few states only spreads from state to state (:mod:`spanrl.kernels.spreading`), for its price at the
 most. Sets and span bounds, where that is not possible, and a solution that did harm are followed by full sweeps for the price of the
@@ -202,8 +203,12 @@ class Rounds:
         if due > 0 and not it.over:
             move(it.v, it.u, 1.0, (it.lo + it.hi) / 2)
             self._is_hopeless = not it.run(due)
-            if not it.over:
+            while not it.over:
+                before = it.width
                 self._full_sweep()
+                if it.over or it.width > self._narrower * before:
+                    break
+                move(it.v, it.u, 1.0, (it.lo + it.hi) / 2)  # it does as well as a round
 
     def _spread(self) -> bool:
         """Raise v where other actions earn more than the policy earns anywhere, at most for the price of the system.
@@ -342,10 +347,11 @@ class Rounds:
         need = sweeps_left(n, first, last, target)
         self._slowness = need / log(last / target) if need else 1.0
         if self._may_solve:
-            by_sweeps = self._rounds_left() * (self._full_cost + (n + need) * price)
+            rounds = self._rounds_left()
             systems = _SYSTEMS_SETTLED if self._is_settled else _SYSTEMS
+            by_sweeps = rounds * (self._full_cost + (n + need) * price)
             by_systems = systems * (self._full_cost + self._resolvent.cost(chain, self._slowness))
-            if by_systems < by_sweeps:
+            if (need or rounds == inf) and by_systems < by_sweeps:
                 self._solve()
                 return
         if need > 0.0:
@@ -365,7 +371,9 @@ class Rounds:
     def _rounds_left(self) -> float:
         """Predict how many rounds of sweeps the bracket still needs, from what the last ones made of it.
 
-        After a linear system the first ones are thought to do better than those before it did, but not as well as they might.
+        The last one counts where it did better than three in the mean: the nearer the end, the fewer states change. After a linear system
+        the first ones are thought to do better than those before it did, but not as well as they might. Infinitely many where they make no
+        progress: then a system may help even where the policy is evaluated well enough.
         """
         widths = self._widths
         widths.append(self._it.width)
@@ -374,7 +382,8 @@ class Rounds:
         else:
             ratio = (widths[-1] / widths[-1 - _SHORT]) ** (1 / _SHORT)
             self._ratio = min(ratio, 1.0)
-        return inf if ratio >= 1.0 else 1.0 + max(log(widths[-1] / self._it.tol), 0.0) / -log(ratio)
+            ratio = min(ratio, widths[-1] / widths[-2])
+        return inf if ratio >= _PROGRESS else 1.0 + max(log(widths[-1] / self._it.tol), 0.0) / -log(ratio)
 
     def _sweep(self, target: float, most: float, price: float) -> None:
         """Sweep over the policy until its bracket is as narrow as the target, or for so many sweeps."""
