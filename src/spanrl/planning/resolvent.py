@@ -20,7 +20,7 @@ growing one for both. A solution that did harm makes it 64 times shorter.
 
 from __future__ import annotations
 
-from math import inf, isnan, sqrt
+from math import inf, isnan, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +53,8 @@ _PART = 0.3  # of the residual that is wanted: what IDR may leave once the polic
 _ROUGHLY = 3e-3  # … and before, of the residual itself
 _SMALLEST_PART, _SMALLEST_GOAL = 1e-8, 1e-14  # of the residual, and of that of the preconditioned system
 _LARGER = 10.0  # the largest residual may be so many times as large as asked for: what is asked is the mean
+_TRIAL = 0.25  # of the price of looking at the factors: what iterations may cost before
+_SLOWLY = 2.0  # residuals fall slowly at first: so many times too much is promised
 _SMALL = 2.0  # calls of IDR: where looking costs less, it comes first
 _PARTIAL = 0.3  # a residual that is good enough where nothing better is to be had
 _MOST_ITERATIONS = 3000
@@ -172,14 +174,17 @@ class Resolvent:
     def _by_iterations(self, chain: Chain, d: Vector, part: float, predicted: float) -> Vector | None:
         """Iterate until a ``part`` of the residual is left, or until factors are the better way; then return None.
 
-        The factors are looked at when iterations have cost as much as that does; they take over where iterations are
-        ``predicted`` to cost more, or when they have cost as much.
+        The factors are looked at when iterations have cost a quarter of what that costs, unless their residual promises that as much
+        suffices; they take over where iterations are ``predicted`` to cost more, or when they have cost as much.
         """
         if self._system is None:
             self._system = new_system(chain)
         run = _Run(part, start(chain, self._system, self._horizon, d), part / 3)
         if self._factor_cost is None:
-            run = self._iterate(chain, d, run, self._looking_cost(chain))
+            looking = self._looking_cost(chain)
+            run = self._iterate(chain, d, run, _TRIAL * looking)
+            if run.left > part and _promised(chain, run) <= _SLOWLY * looking:
+                run = self._iterate(chain, d, run, looking)
             if run.left > part:
                 self._look(chain)
         if run.left > part and self._factor_cost is not None and predicted <= self._factor_cost:
@@ -288,3 +293,11 @@ class Resolvent:
 
 def _iteration_cost(chain: Chain) -> float:
     return float(_KRYLOV_ENTRY * chain.ptr[-1] + _KRYLOV_STATE * chain.out.size)
+
+
+def _promised(chain: Chain, run: _Run) -> float:
+    """Predict what the whole run costs, from what became of the residual so far: infinite where it did not fall."""
+    n, first, norm = run.progress
+    if not 0.0 < norm < first:
+        return inf
+    return n * log(run.goal) / log(norm / first) * _iteration_cost(chain)
