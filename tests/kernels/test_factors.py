@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from spanrl.kernels.dissection import dissect, neighbours
-from spanrl.kernels.factors import Room, borders, new_room
+from spanrl.kernels.factors import Room, borders, columns_below, new_room
 from spanrl.kernels.jit import interpreted
 from spanrl.kernels.policies import freeze, new_chain
 from spanrl.planning import factors
@@ -65,7 +65,33 @@ def test_solutions_are_those_of_the_dense_system(seed):
         np.testing.assert_array_equal(factorised(chain_of(P, cut, S - 1), HORIZON).solve(b), solver.solve(b))
 
 
-def test_large_fronts(monkeypatch):
+def test_memory_is_what_arrays_take():
+    """The tree, the factors and the room to make them, summed array by array, on a chain whose factors are thin."""
+    S = 5000
+    succ = np.stack((np.maximum(np.arange(S) - 1, 0), np.minimum(np.arange(S) + 1, S - 1)), axis=1).astype(np.uint32)
+    chain = new_chain(S, 2 * S)
+    freeze(np.arange(S + 1) * 2, succ.ravel(), np.full(2 * S, 0.5), np.zeros(S), np.arange(S), 0, chain)
+    plan = planned(chain)
+    solver = factors.factorise(chain, HORIZON, plan)
+    kept = solver._factors
+    room, below = new_room(S, plan.size), columns_below(chain, HORIZON, plan.tree.rank, plan.fronts)
+    arrays = (*plan.graph, *plan.tree, *plan.fronts, *kept[1:], *room, *below)
+    assert plan.n_bytes == pytest.approx(sum(array.nbytes for array in arrays), rel=0.1)
+
+
+def test_factors_are_made_in_pieces(monkeypatch):
+    """However often the caller looks in between, the factors have the same bits."""
+    chain = chain_of(np.roll(np.eye(50), 1, axis=1))
+    plan, b = planned(chain), np.arange(50.0)
+    wanted, calls = factors.factorise(chain, HORIZON, plan).solve(b), []
+    eliminate = factors.eliminate
+    monkeypatch.setattr(factors, "eliminate", lambda *args: calls.append(1) or eliminate(*args))
+    monkeypatch.setattr(factors, "_CALL_PRODUCTS", 1.0)
+    np.testing.assert_array_equal(factors.factorise(chain, HORIZON, plan).solve(b), wanted)
+    assert len(calls) == plan.size.fronts > 1
+
+
+def test_large_fronts():
     """A torus, whose last separators are eliminated together, has the solution of a dense system."""
     n = 24
     x, y = np.divmod(np.arange(n * n), n)
@@ -93,7 +119,7 @@ def test_what_fronts_need_is_counted_beforehand(seed, monkeypatch):
     for array in (room.front, room.stack):
         assert array.size == 0 or not np.isnan(array[-1])  # the last place was needed
     assert size.values == plan.fronts.value_ptr[-1]
-    assert plan.n_bytes == 8 * (size.values + size.waiting + size.widest**2) + 4 * size.listed
+    assert plan.n_bytes >= 8 * (size.values + size.waiting + size.widest**2) + 4 * size.listed
 
 
 def marked(room):

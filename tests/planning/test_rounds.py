@@ -279,8 +279,8 @@ def test_it_says_what_factors_would_need_where_they_are_missed(impatient):
     found = re.search(said, str(caught[0].message))
     within = quietly(mdp, memory=float(found[2]))
     assert within.factor_size > 0
-    numbers = 8 * (within.factor_size - mdp.n_states)
-    assert numbers <= float(found[1]) * 1e6 <= 1.5 * numbers  # and room for fronts on the way
+    numbers, lists = 8 * within.factor_size, 150 * mdp.n_states
+    assert numbers <= float(found[1]) * 1e6 <= numbers + lists
 
 
 def test_it_says_nothing_where_little_is_lost():

@@ -146,16 +146,26 @@ def new_room(S: int, size: Size) -> Room:
     return Room(np.empty(n * n), np.empty(int(size.waiting)), np.empty(size.fronts, dtype=np.int64), place, to)
 
 
+class Progress(NamedTuple):
+    """Where a factorisation stands between two calls."""
+
+    front: int  # that comes next; −1: a pivot is 0
+    depth: int  # fronts that wait
+    top: int  # of the stack
+
+
 @kernel
-def eliminate(chain, horizon, tree, below, f, room):
-    """Fill in the values of the factors f; return False where a pivot is 0. ``below`` is from :func:`columns_below`."""
+def eliminate(chain, horizon, tree, below, f, room, progress, budget):
+    """Fill in the values of the factors f, until about so many multiplications were done. ``below`` is from :func:`columns_below`.
+
+    On the first call ``row_sum`` holds σ of the rows of the matrix.
+    """
     order, rank, parent, first, border_ptr = tree.order, tree.rank, f.fronts.parent, f.fronts.first, f.fronts.border_ptr
     border, front, stack, waiting, place = f.border, room.front, room.stack, room.waiting, room.place
     ptr, row, value = below
-    depth, top, gamma = 0, 0, 1.0 - 1.0 / horizon
-    for s in range(order.size):
-        f.row_sum[rank[s]] = 0.0 if chain.cut[s] else 1.0 / horizon
-    for j in range(parent.size):
+    j, depth, top = progress
+    gamma, done = 1.0 - 1.0 / horizon, 0.0
+    while j < parent.size and done < budget:
         begin, b0 = first[j], border_ptr[j]
         w, b = first[j + 1] - begin, border_ptr[j + 1] - b0
         n = w + b
@@ -179,12 +189,14 @@ def eliminate(chain, horizon, tree, below, f, room):
             child = waiting[depth]
             top = add_child(border, border_ptr[child], border_ptr[child + 1], place, room.to, stack, top, front, n)
         if not reduce(front, w, n, begin, border, b0, f.pivot, f.row_sum):
-            return False
+            return Progress(-1, depth, top)
         top = keep(front, w, n, f.value, f.fronts.value_ptr[j], stack, top)
         if b > 0:
             waiting[depth] = j
             depth += 1
-    return True
+        done += np.float64(w) * n * n
+        j += 1
+    return Progress(j, depth, top)
 
 
 @kernel

@@ -20,7 +20,7 @@ _LEAST_NARROWER = 1e-4
 _EVERY = 6  # sweeps between two looks for a leap
 _LONGEST_LEAP = 1e-6  # 1 − λ: beyond that digits are lost
 _FEW_SWEEPS = 25  # over one policy: not worth looking for another way
-_IDLE, _PROGRESS = 8, 0.9  # rounds that did not narrow the bracket so much: the caller is to look
+_IDLE, _HARDLY = 8, 0.9  # rounds that made the bracket hardly narrower: the caller is to look
 
 
 class Chain(NamedTuple):
@@ -314,8 +314,8 @@ def fast_rounds(
 ):
     """Run rounds of policy improvement on a plain model, as long as a few sweeps over a policy are enough for it.
 
-    A round is a sweep over all actions, whose bracket is tested, and sweeps over the policy that it chose. It ends, too, where neither
-    the policy changes nor the bracket becomes narrower: rounding is all that is left of it. ``blank`` tells that v = 0: then
+    A round is a sweep over all actions, whose bracket is tested, and sweeps over the policy that it chose. It ends, too, after some rounds
+    that made the bracket hardly narrower: news travels slowly, or rounding is all that is left. ``blank`` tells that v = 0: then
     the rewards are the values. The first ``warm`` rounds are full sweeps alone, and so are those after them, as long as each makes the
     bracket ``narrower`` as a round is to make it; ``step`` is that of the policy frozen so far.
     Returns (rounds, sweeps over policies, lo, hi, changes, step, and of the last policy: target, sweeps, first width, last width). With
@@ -334,9 +334,9 @@ def fast_rounds(
         rounds += 1
         if hi - lo <= tol:
             break
-        idle = 0 if hi - lo < _PROGRESS * narrowest else idle + 1
+        idle = 0 if hi - lo < _HARDLY * narrowest else idle + 1
         narrowest = min(narrowest, hi - lo)
-        if rounds <= warm or hi - lo <= narrower * before:
+        if rounds < budget and (rounds <= warm or hi - lo <= narrower * before):  # the last one freezes a policy
             before = hi - lo
             move(v, u, 1.0, (lo + hi) / 2.0)
             continue

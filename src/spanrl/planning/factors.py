@@ -11,6 +11,7 @@ from spanrl.kernels.elimination_tree import Tree, count_factors, new_tree
 from spanrl.kernels.factors import (
     Factors,
     Fronts,
+    Progress,
     Size,
     borders,
     columns_below,
@@ -29,6 +30,12 @@ Graph = tuple[NDArray[np.int64], NDArray[np.uint32]]
 _CALL, _STATE, _FRONT, _VALUE, _PRODUCT = 5e4, 25.0, 70.0, 16.0, 0.16
 
 _NUMBER, _PLACE = 8.0, 4.0  # bytes
+_STATES, _FRONTS, _ENTRIES = (
+    80.0,
+    40.0,
+    12.0,
+)  # bytes per state and front, for tree, pivots and places, and per transition
+_CALL_PRODUCTS = 5e8  # multiplications of a kernel call: Ctrl-C is seen in between
 
 
 class Elimination(NamedTuple):
@@ -50,7 +57,8 @@ class Elimination(NamedTuple):
     def n_bytes(self) -> float:
         """What the factors take, and what is needed to make them."""
         one = self.size
-        return _NUMBER * (one.values + one.waiting + float(one.widest) ** 2) + _PLACE * one.listed
+        lists = _STATES * self.tree.order.size + _FRONTS * one.fronts + _ENTRIES * self.graph[1].size / 2
+        return float(lists + _PLACE * one.listed + _NUMBER * (one.values + one.waiting + one.widest**2))
 
 
 def eliminate_in(order: NDArray[np.int64], graph: Graph) -> Elimination:
@@ -92,6 +100,9 @@ def factorise(chain: Chain, horizon: float, plan: Elimination) -> Solver | None:
     S = tree.order.size
     border = borders(*plan.graph, tree.order, tree.rank, fronts)
     factors = Factors(fronts, border, np.empty(int(size.values)), *np.empty((2, S)))
+    factors.row_sum[tree.rank] = (1.0 - chain.cut) / horizon
     below = columns_below(chain, horizon, tree.rank, fronts)
-    done = eliminate(chain, horizon, tree, below, factors, new_room(S, size))
-    return Solver(factors, tree.order) if done else None
+    room, progress = new_room(S, size), Progress(0, 0, 0)
+    while 0 <= progress.front < size.fronts:
+        progress = eliminate(chain, horizon, tree, below, factors, room, progress, _CALL_PRODUCTS)
+    return Solver(factors, tree.order) if progress.front > 0 else None

@@ -77,7 +77,7 @@ class _Order(NamedTuple):
 
     states: NDArray[np.int64]
     graph: Graph  # the neighbours in all those policies
-    cost: float  # nanoseconds of the factors of the last of them
+    cost: float  # nanoseconds of the factors of the policy that it was made at
 
 
 class Resolvent:
@@ -238,10 +238,8 @@ class Resolvent:
     def _look(self, chain: Chain) -> None:
         """Order the states for elimination, and count what a factorisation would cost: infinite where the factors are too large."""
         self._has_looked = True
-        looking = self._looking_cost(chain)
         found = self._elimination = self._eliminated(chain, neighbours(chain.ptr, chain.succ))
         self._factor_cost, self._refused = inf, None
-        self.spent += looking if found is not None else self._counting_cost(chain)
         if found is not None and found.n_bytes <= self._memory:
             self._factor_cost = found.cost
         elif found is not None:
@@ -257,19 +255,23 @@ class Resolvent:
         if old is None:
             return self._in_new_order(chain, graph, graph)
         kept = eliminate_in(old.states, graph)
-        if kept.cost <= old.cost + self._ordering_cost(chain):
-            return kept
-        found = self._in_new_order(chain, graph, join(*old.graph, *graph))
-        if found is None or found.cost >= kept.cost:
-            found = self._in_new_order(chain, graph, graph)
-        return found
+        self.spent += self._counting_cost(chain)
+        if kept.cost > old.cost + self._ordering_cost(chain):
+            for every in join(*old.graph, *graph), graph:
+                found = self._in_new_order(chain, graph, every)
+                if found is not None and found.cost < kept.cost:
+                    return found
+        self._order = old
+        return kept
 
     def _in_new_order(self, chain: Chain, graph: Graph, every: Graph) -> Elimination | None:
         """Return how a policy is eliminated in an order made for ``every`` neighbour; None where the factors would be far too large."""
         order, products = np.empty(chain.out.size, dtype=np.int64), _MOST_ITERATIONS * _iteration_cost(chain)
         self._order = None
         if not dissect(*every, _COUNTED * most_entries(self._memory), most_products(products), PATIENCE, order):
+            self.spent += self._counting_cost(chain)
             return None
+        self.spent += self._ordering_cost(chain)
         found = eliminate_in(order, graph)
         self._order = _Order(order, every, found.cost)
         return found

@@ -63,9 +63,11 @@ _SYSTEMS, _SYSTEMS_SETTLED = 5.0, 3.0  # linear systems that a solve takes, abou
 _FAR = 3.0  # in units of the bracket of the gain: a rise that is news
 _HIDDEN = 0.1  # of the states with a better action: where fewer are left, spreading did harm
 _NOISY = 3  # rounds without progress, after which noise counts as such
-_STALE = 8  # rounds without progress, after which value iteration has as much time as the sweeps before
+_STALE = 8  # rounds without progress, after which value iteration has about as much time as the sweeps before, …
+_FEWEST = 32  # … and sweeps enough to see that it stalls
 _LOWER, _WIDER = 0.1, 2.0  # in units of the last width: how far min(Lv − v) may fall, how wide the bracket may become
 _PROGRESS = 0.9  # a bracket this much narrower is progress
+_LEAST_RATIO = 1e-12  # of two widths, of which the first may be infinite
 _WIDE_ROWS = 8  # entries per listed successor, above which the rows of a box are not written out
 
 _FULL_ENTRY, _FULL_PAIR = 1.6, 3.0  # nanoseconds of a full sweep
@@ -122,10 +124,8 @@ class Rounds:
         self._values, self._w = np.empty(p.n_pairs), np.empty(p.n_states)
         self._step, self._width_then = 1.0, inf
         self._widths: list[float] = []  # of the full brackets since the last linear system
-        self._changes, self._ratio = (
-            0,
-            _NARROWER,
-        )  # and by what factor rounds of sweeps narrowed the bracket, the last time
+        self._changes = 0
+        self._ratio = _NARROWER  # by what factor rounds of sweeps narrowed the bracket, the last time
         self._resolvent, self._tell_missed = Resolvent(memory, is_cautious=not self._is_monotone), tell_missed
         self._slowness, self._is_hopeless = inf, False
         self._before: _Before | None = None
@@ -185,7 +185,7 @@ class Rounds:
         with it.phase("sweeps"):
             rounds, n, it.lo, it.hi, self._changes, self._step, *look = fast_rounds(
                 p.arrays, p.reward, self._blank, self._values, it.v, it.u, self._w, self._pair, self._pair_frozen, chain,
-                self._step, it.tol, p.rounding, self._narrower, min(self._warm, budget - 1), _LOOK, budget,  # at least one policy is frozen
+                self._step, it.tol, p.rounding, self._narrower, self._warm, _LOOK, budget,
             )  # fmt: skip
         it.sweeps += rounds + n
         it.converged = it.width <= it.tol
@@ -206,7 +206,7 @@ class Rounds:
             while not it.over:
                 before = it.width
                 self._full_sweep()
-                if it.over or it.width > self._narrower * before:
+                if it.over or not it.width <= self._narrower * before:
                     break
                 move(it.v, it.u, 1.0, (it.lo + it.hi) / 2)  # it does as well as a round
 
@@ -292,7 +292,7 @@ class Rounds:
             return True
         self._stale += 1
         if self._stale % _STALE == 0:
-            self._due = 1 + int(it.sweeps * self._chain_cost / self._full_cost)
+            self._due = max(_FEWEST, int(it.sweeps * self._chain_cost / self._full_cost))
         if self._stale >= _NOISY:
             it.look_for_noise()
         return not (it.over or it.at_rounding or self._is_hopeless)
@@ -383,7 +383,11 @@ class Rounds:
             ratio = (widths[-1] / widths[-1 - _SHORT]) ** (1 / _SHORT)
             self._ratio = min(ratio, 1.0)
             ratio = min(ratio, widths[-1] / widths[-2])
-        return inf if ratio >= _PROGRESS else 1.0 + max(log(widths[-1] / self._it.tol), 0.0) / -log(ratio)
+        return (
+            inf
+            if ratio >= _PROGRESS
+            else 1.0 + max(log(widths[-1] / self._it.tol), 0.0) / -log(max(ratio, _LEAST_RATIO))
+        )
 
     def _sweep(self, target: float, most: float, price: float) -> None:
         """Sweep over the policy until its bracket is as narrow as the target, or for so many sweeps."""

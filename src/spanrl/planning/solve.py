@@ -133,7 +133,9 @@ def solve(
         )
         limit = max(_LEAST_MEMORY, problem.n_bytes) if memory is None else float(memory)
         how = _run(model, iteration, method, None if v_init is None else v, limit)
-        if not np.isfinite(iteration.v).all():  # rewards near the end of the range of numbers
+        if not (
+            np.isfinite(iteration.width) and np.isfinite(iteration.v).all()
+        ):  # rewards near the end of the range of numbers
             iteration.certify(np.zeros(problem.n_states))
     solution = _solution(model, iteration, c, policy, sense, how, begun, bound)
     if solution.converged or on_fail == "return":
