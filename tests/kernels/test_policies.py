@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from spanrl.kernels.improvement import attaining
 from spanrl.kernels.jit import interpreted
-from spanrl.kernels.policies import attaining, chain_sweep, chain_sweeps, follow, freeze, leap, new_chain
+from spanrl.kernels.policies import chain_sweep, chain_sweeps, follow, freeze, leap, new_chain
 
 
 def rows_of(rng, S, A):

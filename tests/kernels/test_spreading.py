@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from spanrl import MDP, make
+from spanrl.kernels.improvement import improve
 from spanrl.kernels.jit import interpreted
-from spanrl.kernels.policies import improve
 from spanrl.kernels.spreading import predecessors, spread
 from spanrl.planning.problem import prepare
 

@@ -1,4 +1,4 @@
-"""Policy improvement and evaluation by sweeps: choose a policy by one sweep over all actions, freeze it, sweep over it alone.
+"""Policy evaluation by sweeps: freeze a policy, sweep over it alone; and rounds of improvement where that is done quickly.
 
 A frozen policy is a Markov reward process. States that a span bound truncates have no row of their own in it: the truncation sets their
 value to that of the lowest state s₀ plus c, so their row leads to s₀ (see :mod:`spanrl.planning.resolvent`).
@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spanrl.kernels.backups import some_values
+from spanrl.kernels.improvement import improve, improve_from
 from spanrl.kernels.iterate import bracket
 from spanrl.kernels.jit import kernel
-from spanrl.kernels.layout import PLAIN
 
 _SHORTEST = 1e-3  # probabilities of leaving below which steps are not made longer: they would cost digits
 _LEAST_NARROWER = 1e-4
@@ -51,61 +50,6 @@ def longest_rows(pair_ptr, succ_ptr):
             longest = max(longest, succ_ptr[i + 1] - succ_ptr[i])
         total += longest
     return total
-
-
-@kernel
-def improve(m, reward, v, q, out, pair):
-    """Set q to the value of each pair of a plain model at v, out = Lv, and pair to one that attains it.
-
-    This is done on a block of states: ``m.pair_ptr`` is that of the block; ``out`` and ``pair`` are the parts of vectors in it. A
-    pair that is among the best is not changed. Indices are unsigned and running: numba then checks for no negative ones. The
-    values have the bits of :func:`spanrl.kernels.backups.plain_values`.
-    """
-    pair_ptr, succ_ptr, succ, prob = m.pair_ptr, m.succ_ptr, m.succ, m.low
-    i, one, two = np.uint64(pair_ptr[0]), np.uint64(1), np.uint64(2)
-    j = np.uint64(succ_ptr[i])
-    for s in range(out.size):
-        best, first, last = -np.inf, i, np.uint64(pair_ptr[s + 1])
-        while i < last:
-            value, other = reward[i], 0.0
-            end = np.uint64(succ_ptr[i + one])
-            while j + one < end:
-                value += prob[j] * v[succ[j]]
-                other += prob[j + one] * v[succ[j + one]]
-                j += two
-            if j < end:
-                value += prob[j] * v[succ[j]]
-                j += one
-            value += other
-            q[i] = value
-            best = max(best, value)
-            i += one
-        out[s] = best
-        pair[s] = attaining(q, pair[s], first, best)
-
-
-@kernel
-def improve_from(pair_ptr, q, out, pair):
-    """Do what :func:`improve` does, given the values q of all pairs: for the block of states whose pairs begin at ``pair_ptr[:-1]``."""
-    i, one = np.uint64(pair_ptr[0]), np.uint64(1)
-    for s in range(out.size):
-        best, first, last = -np.inf, i, np.uint64(pair_ptr[s + 1])
-        while i < last:
-            best = max(best, q[i])
-            i += one
-        out[s] = best
-        pair[s] = attaining(q, pair[s], first, best)
-
-
-@kernel
-def attaining(q, pair, first, best):
-    """Return ``pair`` where it has the best value, otherwise the first pair of its state that has: few pairs change in a sweep."""
-    if q[pair] >= best:
-        return pair
-    i = first
-    while q[i] < best:
-        i += np.uint64(1)
-    return np.int64(i)
 
 
 @kernel
@@ -390,16 +334,3 @@ def recentre(v):
     for s in range(v.size):
         v[s] -= middle
     return finite
-
-
-@kernel
-def block_improve(m, reward, sign, ws, v, q, out, pair):
-    """Do what :func:`improve` does on a block of states of any model: ``m.pair_ptr`` and ``ws.pairs`` are those of the block.
-
-    The workspace of a set model must be ranked. Blocks write to different places, so that threads may work on them at the same time.
-    """
-    if m.kind == PLAIN:
-        improve(m, reward, v, q, out, pair)
-    else:
-        some_values(m, reward, sign, ws, ws.pairs, q)
-        improve_from(m.pair_ptr, q, out, pair)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from spanrl.kernels.improvement import attaining
 from spanrl.kernels.jit import allocating
-from spanrl.kernels.policies import attaining
 
 _NOISE = 1e-12  # of the values: what is not worth a rise
 _AGAIN = 0.01  # of its rise so far: what raises a state again, if it is far, …

@@ -19,7 +19,7 @@ this touches the certificate: it is the bracket of the last full sweep.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, log, sqrt
+from math import inf, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +46,7 @@ from spanrl.kernels.policies import (
 from spanrl.kernels.projection import clip
 from spanrl.kernels.spreading import predecessors, spread
 from spanrl.planning import threads
+from spanrl.planning.forecast import PROGRESS, Forecast
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.problem import Problem, Vector
@@ -57,7 +58,6 @@ _WARM, _FEW_ACTIONS = 2, 6  # full sweeps before the first policy is worth an ev
 _LOOK = 5  # sweeps over a policy that show how fast it mixes
 _INNER = 1000  # most sweeps over one policy
 _DAMPED = 0.9  # of a step: for policies that may be periodic
-_SHORT = 3  # rounds of sweeps that show what such rounds are worth
 _VERY_FEW = 1e-3  # of the states: with fewer changes the policy is nearly the last one
 _SYSTEMS, _SYSTEMS_SETTLED = 5.0, 3.0  # linear systems that a solve takes, about, and that it still takes at its end
 _FAR = 3.0  # in units of the bracket of the gain: a rise that is news
@@ -66,8 +66,6 @@ _NOISY = 3  # rounds without progress, after which noise counts as such
 _STALE = 8  # rounds without progress, after which value iteration has about as much time as the sweeps before, …
 _FEWEST = 32  # … and sweeps enough to see that it stalls
 _LOWER, _WIDER = 0.1, 2.0  # in units of the last width: how far min(Lv − v) may fall, how wide the bracket may become
-_PROGRESS = 0.9  # a bracket this much narrower is progress
-_LEAST_RATIO = 1e-12  # of two widths, of which the first may be infinite
 _WIDE_ROWS = 8  # entries per listed successor, above which the rows of a box are not written out
 
 _FULL_ENTRY, _FULL_PAIR = 1.6, 3.0  # nanoseconds of a full sweep
@@ -123,9 +121,8 @@ class Rounds:
         self._blank = m.kind == PLAIN and not iteration.v.any()
         self._values, self._w = np.empty(p.n_pairs), np.empty(p.n_states)
         self._step, self._width_then = 1.0, inf
-        self._widths: list[float] = []  # of the full brackets since the last linear system
         self._changes = 0
-        self._ratio = _NARROWER  # by what factor rounds of sweeps narrowed the bracket, the last time
+        self._forecast = Forecast(_NARROWER)
         self._resolvent, self._tell_missed = Resolvent(memory, is_cautious=not self._is_monotone), tell_missed
         self._slowness, self._is_hopeless = inf, False
         self._before: _Before | None = None
@@ -286,7 +283,7 @@ class Rounds:
         it = self._it
         self._best_lo, self._best_hi = max(self._best_lo, it.lo), min(self._best_hi, it.hi)
         gap = self._best_hi - self._best_lo
-        if gap <= _PROGRESS * self._marked or it.width <= _PROGRESS * self._narrowest:
+        if gap <= PROGRESS * self._marked or it.width <= PROGRESS * self._narrowest:
             self._marked, self._narrowest, self._stale = gap, min(self._narrowest, it.width), 0
             self._v_then = it.v.copy()
             return True
@@ -347,7 +344,7 @@ class Rounds:
         need = sweeps_left(n, first, last, target)
         self._slowness = need / log(last / target) if need else 1.0
         if self._may_solve:
-            rounds = self._rounds_left()
+            rounds = self._forecast.rounds_left(self._it.width, self._it.tol)
             systems = _SYSTEMS_SETTLED if self._is_settled else _SYSTEMS
             by_sweeps = rounds * (self._full_cost + (n + need) * price)
             by_systems = systems * (self._full_cost + self._resolvent.cost(chain, self._slowness))
@@ -367,27 +364,6 @@ class Rounds:
     def _is_settled(self) -> bool:
         """Whether the policy is the last one, or nearly."""
         return self._changes <= _VERY_FEW * self._it.v.size
-
-    def _rounds_left(self) -> float:
-        """Predict how many rounds of sweeps the bracket still needs, from what the last ones made of it.
-
-        The last one counts where it did better than three in the mean: the nearer the end, the fewer states change. After a linear system
-        the first ones are thought to do better than those before it did, but not as well as they might. Infinitely many where they make no
-        progress: then a system may help even where the policy is evaluated well enough.
-        """
-        widths = self._widths
-        widths.append(self._it.width)
-        if len(widths) <= _SHORT:
-            ratio = sqrt(self._ratio * _NARROWER)
-        else:
-            ratio = (widths[-1] / widths[-1 - _SHORT]) ** (1 / _SHORT)
-            self._ratio = min(ratio, 1.0)
-            ratio = min(ratio, widths[-1] / widths[-2])
-        return (
-            inf
-            if ratio >= _PROGRESS
-            else 1.0 + max(log(widths[-1] / self._it.tol), 0.0) / -log(max(ratio, _LEAST_RATIO))
-        )
 
     def _sweep(self, target: float, most: float, price: float) -> None:
         """Sweep over the policy until its bracket is as narrow as the target, or for so many sweeps."""
@@ -430,7 +406,7 @@ class Rounds:
             if x is None or not recentre(moved):
                 self._resolvent.distrust()
                 return
-        self._widths.clear()
+        self._forecast.begin_anew()
         self._before = _Before(it.v.copy(), it.lo, it.width)
         it.v[:] = moved
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.kernels.backups import block_backup
+from spanrl.kernels.improvement import block_improve, improve_from
 from spanrl.kernels.iterate import finish_sweep, value_iteration
 from spanrl.kernels.layout import PLAIN
 from spanrl.kernels.order import rank_states
-from spanrl.kernels.policies import block_improve, improve_from
 from spanrl.kernels.projection import Differences
 from spanrl.planning.problem import Problem, Vector
 
