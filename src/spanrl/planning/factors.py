@@ -29,12 +29,10 @@ Graph = tuple[NDArray[np.int64], NDArray[np.uint32]]
 # Nanoseconds, measured on one machine; the ratios are what matters.
 _CALL, _STATE, _FRONT, _VALUE, _PRODUCT = 5e4, 25.0, 70.0, 16.0, 0.16
 
-_NUMBER, _PLACE = 8.0, 4.0  # bytes
-_STATES, _FRONTS, _ENTRIES = (
-    80.0,
-    40.0,
-    12.0,
-)  # bytes per state and front, for tree, pivots and places, and per transition
+# Bytes: of a number and a place in a list; per state and per front, for tree, pivots and places; per transition.
+_NUMBER, _PLACE = 8.0, 4.0
+_STATES, _FRONTS, _ENTRIES = 80.0, 40.0, 12.0
+
 _CALL_PRODUCTS = 5e8  # multiplications of a kernel call: Ctrl-C is seen in between
 
 
