@@ -93,15 +93,22 @@ def test_a_look_does_not_take_the_lock(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_a_look_that_coincides_is_waited_for(tmp_path: Path) -> None:
+def test_a_look_that_coincides_is_waited_for(
+    tmp_path: Path, held: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that holds the lock for a moment, as spanrl status does, keeps no driver out."""
-    code = HOLDER.replace("time.sleep(60)", "time.sleep(0.15)")
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "lock")], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        lock = Lock(tmp_path / "lock")
-        lock.take()
-        lock.release()
+    waited = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        held.kill()  # the moment is over
+        held.wait()
+
+    monkeypatch.setattr("spanrl.experiments.lock.time.sleep", wait)
+    lock = Lock(tmp_path / "lock")
+    lock.take()
+    lock.release()
+    assert waited == [0.1]
 
 
 @pytest.mark.parametrize("target", ["thesis.tex", "nothing"])
