@@ -32,7 +32,7 @@ def swept(problem, v):
     return q, u, pair
 
 
-def run(mdp, v, level, far=np.inf, budget=10**9):
+def run(mdp, v, level, far=np.inf, budget=10**9, ceiling=np.inf):
     """Spread from v; return v and what a sweep would find there, as it was kept up to date."""
     problem = prepare(mdp)
     v = v.copy()
@@ -43,6 +43,7 @@ def run(mdp, v, level, far=np.inf, budget=10**9):
         *predecessors(problem.arrays),
         level,
         far,
+        ceiling,
         v,
         q,
         u,
@@ -80,6 +81,24 @@ def test_what_is_left_is_a_sweep_and_the_lower_end_holds(seed, budget):
     assert (v >= before).all()
     assert (u - v).min() >= min(level, gaps.min()) - 1e-12 * (1 + np.abs(v).max())
     assert budget > 0 or (v == before).all()
+
+
+@pytest.mark.parametrize("budget", [7, 10**9])
+@pytest.mark.parametrize("seed", range(40))
+def test_below_a_ceiling_the_lower_end_holds_with_a_span_bound(seed, budget):
+    rng = np.random.default_rng(seed)
+    mdp, c = random_model(seed), rng.choice([0.1, 1.0, 5.0])
+    before = rng.normal(size=mdp.n_states) * 5
+    before = np.minimum(before, before.min() + c)
+    _, u, _ = swept(prepare(mdp), before)
+    gaps = np.minimum(u, u.min() + c) - before
+    level = rng.uniform(gaps.min(), gaps.max())
+    ceiling = before.min() + c
+    problem, v, _, u, _ = run(mdp, before, level, far=0.0, budget=budget, ceiling=ceiling)
+    assert (v >= before).all()
+    assert v.max() <= ceiling
+    assert u.tobytes() == swept(problem, v)[1].tobytes()
+    assert (np.minimum(u, u.min() + c) - v).min() >= min(level, gaps.min()) - 1e-12
 
 
 def test_a_front_crosses_a_river_at_once():

@@ -157,9 +157,9 @@ def test_contraction_is_the_stopping_rule_of_the_paper():
 
 def test_warm_start_saves_sweeps_and_is_clipped():
     mdp = make("knight-quest").mdp
-    cold = scopt(mdp, 2.0, tol=1e-8)
-    assert scopt(mdp, 2.0, tol=1e-8, v_init=cold.bias).sweeps == 1
-    warm = scopt(mdp, 2.0, tol=1e-8, v_init=cold.bias * 1.0001)
+    cold = scopt(mdp, 2.0, tol=1e-8, method="value-iteration")
+    assert scopt(mdp, 2.0, tol=1e-8, v_init=scopt(mdp, 2.0, tol=1e-8).bias).sweeps == 1
+    warm = scopt(mdp, 2.0, tol=1e-8, v_init=cold.bias * 1.0001, method="value-iteration")
     assert warm.sweeps < cold.sweeps
     assert warm.gain == pytest.approx(cold.gain, abs=1e-8)
     wide = scopt(mdp, 2.0, tol=1e-8, v_init=np.linspace(0, 100, 360))

@@ -131,14 +131,10 @@ def follow(ptr, succ, prob, reward, pairs, frozen, chain):
 
 
 @kernel
-def chain_sweep(chain, c, s_min, v, a, shift, u):
-    """Set u = v + a(F_d v − v) − shift for a frozen policy d; return the smallest and the largest of F_d v − v.
-
-    F_d v is r + Pv, and F_d v(s_min) + c in cut states, of which there are none where c is infinite.
-    """
-    ptr, succ, prob, out, reward, cut = chain
-    lo, hi, is_bounded = np.inf, -np.inf, c < np.inf
-    ceiling = v[s_min] + drift(chain, v, s_min) + c
+def chain_sweep(chain, c, v, a, shift, u):
+    """Set u = v + a(Γ_c F_d v − v) − shift for a frozen policy d, F_d v = r + Pv; return the smallest and the largest of Γ_c F_d v − v."""
+    ptr, succ, prob, out, reward, _ = chain
+    lo, hi, lowest, is_bounded = np.inf, -np.inf, np.inf, c < np.inf
     j, one, two = np.uint64(0), np.uint64(1), np.uint64(2)
     for s in range(v.size):
         x, other = v[s], 0.0
@@ -152,11 +148,28 @@ def chain_sweep(chain, c, s_min, v, a, shift, u):
             d += prob[j] * v[succ[j]]
             j += one
         d += other
-        if is_bounded and cut[s]:
-            d = ceiling - x
         u[s] = x + a * d - shift
         lo, hi = min(lo, d), max(hi, d)
+        if is_bounded:
+            u[s] = d
+            lowest = min(lowest, x + d)
+    if is_bounded:
+        lo, hi = np.inf, -np.inf
+        for s in range(v.size):
+            d = min(u[s], lowest + c - v[s])
+            u[s] = v[s] + a * d - shift
+            lo, hi = min(lo, d), max(hi, d)
     return lo, hi
+
+
+@kernel
+def policy_values(ptr, succ, prob, reward, pairs, v, u):
+    """Set u = F_d v for ``pairs`` [S] of compressed rows, truncated or not."""
+    for s in range(pairs.size):
+        i = pairs[s]
+        u[s] = reward[i]
+        for j in range(ptr[i], ptr[i + 1]):
+            u[s] += prob[j] * v[succ[j]]
 
 
 @kernel
@@ -166,15 +179,6 @@ def residual(chain, v, d):
         d[s] = chain.reward[s]
         for j in range(chain.ptr[s], chain.ptr[s + 1]):
             d[s] += chain.prob[j] * (v[chain.succ[j]] - v[s])
-
-
-@kernel
-def drift(chain, v, s):
-    """Return r + Pv − v of a frozen policy in one state."""
-    d = chain.reward[s] - chain.out[s] * v[s]
-    for j in range(chain.ptr[s], chain.ptr[s + 1]):
-        d += chain.prob[j] * v[chain.succ[j]]
-    return d
 
 
 @kernel
@@ -192,7 +196,7 @@ def copy(x, y):
 
 
 @kernel
-def chain_sweeps(chain, c, s_min, v, u, w, a, target, budget):
+def chain_sweeps(chain, c, v, u, w, a, target, budget):
     """Sweep over a frozen policy with steps of length a until its bracket is at most ``target`` wide, or the budget is spent.
 
     Returns (sweeps, first width, last width). v goes to and fro between v and u, and ends in v; w is room for the leaps, which are looked
@@ -205,11 +209,11 @@ def chain_sweeps(chain, c, s_min, v, u, w, a, target, budget):
         x, y = (v, u) if n % 2 == 0 else (u, v)
         if is_leap_due:
             copy(y, w)
-        lo, hi = chain_sweep(chain, c, s_min, x, a, shift, y)
+        lo, hi = chain_sweep(chain, c, x, a, shift, y)
         if leapt != 0.0 and lo < floor:
             for s in range(x.size):
                 x[s] -= leapt * w[s]
-            lo, hi = chain_sweep(chain, c, s_min, x, a, shift, y)
+            lo, hi = chain_sweep(chain, c, x, a, shift, y)
             leaps = False
         leapt = 0.0
         width, shift = hi - lo, a * (lo + hi) / 2.0
@@ -289,11 +293,11 @@ def fast_rounds(
         step = step_of(most)
         target = target_of(hi - lo, tol, narrower, changes / pair.size)
         move(v, u, step, step * (lo + hi) / 2.0)
-        n, first, last = chain_sweeps(chain, np.inf, 0, v, u, w, step, target, look)
+        n, first, last = chain_sweeps(chain, np.inf, v, u, w, step, target, look)
         total += n
         left = sweeps_left(n, first, last, target)
         if 0.0 < left <= _FEW_SWEEPS:
-            n, first, last = chain_sweeps(chain, np.inf, 0, v, u, w, step, target, 2 + int(1.5 * left))
+            n, first, last = chain_sweeps(chain, np.inf, v, u, w, step, target, 2 + int(1.5 * left))
             total += n
     return rounds, total, lo, hi, changes, step, target, n, first, last
 

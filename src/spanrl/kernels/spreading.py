@@ -6,6 +6,8 @@ the front of a long river or a maze moves by one state per sweep. Here a state t
 v is raised where (Lv)(s) − v(s) exceeds a ``level`` λ, to the value at which it is λ. As L is monotone, Lv − v falls nowhere else, so that
 min(Lv − v) never falls below the lesser of λ and what it was; and where nothing is left to raise, max(Lv − v) ≤ λ. With λ the most that the
 policy itself earns anywhere, what is raised is what a better policy lifts.
+
+With a span bound c no state rises above the lowest one plus c, as it is before anything rises; then min(T_c v − v) is kept in the same way.
 """
 
 from __future__ import annotations
@@ -46,12 +48,12 @@ def predecessors(m):
 
 
 @allocating
-def spread(m, reward, ptr, before, level, far, v, q, u, pair, risen, budget):
-    """Raise v where Lv − v > level, first come, first served, until so many transitions were read; return how many were.
+def spread(m, reward, ptr, before, level, far, ceiling, v, q, u, pair, risen, budget):
+    """Raise v where Lv − v > level, but not above the ceiling, first come, first served, until so many transitions were read.
 
     ``ptr, before`` are the predecessors. On entry and on return q holds the values of all pairs at v, u = Lv and ``pair`` attains it;
     ``risen`` is by how much v has been raised, for the next call. A state is raised again where that doubles its rise at least, or adds
-    more than ``far``, which is news, and not merely a round of a good cycle.
+    more than ``far``, which is news, and not merely a round of a good cycle. Returns how many transitions were read.
     """
     S = v.size
     queue, waits = np.empty(S, np.int64), np.zeros(S, np.bool_)
@@ -77,7 +79,7 @@ def spread(m, reward, ptr, before, level, far, v, q, u, pair, risen, budget):
             best = max(best, q[i])
         work += m.succ_ptr[last] - m.succ_ptr[first]
         u[s], pair[s] = best, attaining(q, pair[s], np.uint64(first), best)
-        gap = best - level - v[s]
+        gap = min(best - level, ceiling) - v[s]
         least = _AGAIN if gap > far else _DOUBLED
         if work >= budget or not gap > max(least * risen[s], _NOISE * (abs(best) + abs(v[s]))):
             continue
@@ -86,8 +88,9 @@ def spread(m, reward, ptr, before, level, far, v, q, u, pair, risen, budget):
             stays += m.low[j] if m.succ[j] == s else 0.0
         if stays >= 1.0:
             continue
-        v[s] += gap / (1.0 - stays)
-        risen[s] += gap / (1.0 - stays)
+        rise = min(gap / (1.0 - stays), ceiling - v[s])
+        v[s] += rise
+        risen[s] += rise
         for e in range(ptr[s], ptr[s + 1]):
             x = before[e]
             if not waits[x]:

@@ -92,6 +92,7 @@ class Resolvent:
         self._horizon, self._longest = _FIRST_HORIZON, _LONGEST_HORIZON
         self._iterations = 0.0  # of the last system; 0: none yet, infinite: it was no good
         self._factor_cost = None if memory > 0 else inf  # of the last policy looked at; infinite: too large
+        self._width, self._part = inf, 1.0  # of the bracket before the last system, and what that might leave of it
         self._system: System | None = None
         self._factors: Solver | None = None  # of the last system, where it was solved by them
         self._has_looked = False
@@ -128,11 +129,13 @@ class Resolvent:
         """Return x for the same policy and another d, by the factors of the last system; None where it had none."""
         return None if self._factors is None else self._factors.solve(d)
 
-    def solve(self, chain: Chain, d: Vector, slowness: float, wanted: float, *, is_settled: bool) -> Vector | None:
+    def solve(
+        self, chain: Chain, d: Vector, slowness: float, width: float, wanted: float, *, is_settled: bool
+    ) -> Vector | None:
         """Return x up to a constant, or None where neither way got there.
 
-        The bracket is to become ``wanted`` times narrower, in one go where the policy ``is_settled``: there IDR has the horizon that this
-        takes.
+        The bracket of that ``width`` is to become ``wanted`` times narrower, in one go where the policy ``is_settled``: there IDR has the
+        horizon that this takes.
         """
         if self._factors is not None:  # of the same policy, and they did little
             self._longest = min(self._longest * _MUCH_LONGER, _MOST_HORIZON)
@@ -146,20 +149,28 @@ class Resolvent:
             self._look(chain)
         krylov = self._krylov_cost(chain, slowness)
         if krylov <= (inf if self._factor_cost is None else self._factor_cost) and self._iterations < inf:
-            part = max(_PART / wanted if is_settled else _ROUGHLY, _SMALLEST_PART)
-            x = self._by_iterations(chain, d, part, krylov)
+            self._width, self._part = width, max(_PART / wanted if is_settled else _ROUGHLY, _SMALLEST_PART)
+            x = self._by_iterations(chain, d, krylov)
             if x is not None:
                 return x
         return self._by_new_factors(chain, d)
 
+    def solve_in(self, chain: Chain, d: Vector) -> Vector | None:
+        """Return x for the same policy with other states truncated, in the same way and with the same horizon."""
+        if self._factors is None:
+            return self._by_iterations(chain, d, 0.0)
+        self._has_looked, self._factors = False, None
+        return self._by_new_factors(chain, d)
+
     def distrust(self) -> None:
         """Note that the last solution was no good: the next one has a shorter horizon, and factors if they can be had."""
-        self._longest = max(self._used() / _LONGER**2, 2.0)
+        self._longest = max(self.horizon / _LONGER**2, 2.0)
         self._horizon = min(self._horizon, self._longest)
         self._prefer_factors()
 
-    def _used(self) -> float:
-        """Return the horizon of the last system."""
+    @property
+    def horizon(self) -> float:
+        """The horizon of the last system."""
         return self._longest if self._factors is not None and not self._is_cautious else self._horizon
 
     def _prefer_factors(self) -> None:
@@ -171,14 +182,15 @@ class Resolvent:
         n = 1.5 * self._iterations if self._iterations else 4 + 7 * sqrt(min(self._horizon, slowness))
         return _KRYLOV_CALL + n * _iteration_cost(chain)
 
-    def _by_iterations(self, chain: Chain, d: Vector, part: float, predicted: float) -> Vector | None:
-        """Iterate until a ``part`` of the residual is left, or until factors are the better way; then return None.
+    def _by_iterations(self, chain: Chain, d: Vector, predicted: float) -> Vector | None:
+        """Iterate until as little of the residual is left as is wanted, or until factors are the better way; then return None.
 
         The factors are looked at when iterations have cost a quarter of what that costs, unless their residual promises that as much
         suffices; they take over where iterations are ``predicted`` to cost more, or when they have cost as much.
         """
         if self._system is None:
             self._system = new_system(chain)
+        part = self._part * min(1.0, self._width / (2.0 * float(np.abs(d).max())))
         run = _Run(part, start(chain, self._system, self._horizon, d), part / 3)
         if self._factor_cost is None:
             looking = self._looking_cost(chain)

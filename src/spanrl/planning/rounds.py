@@ -23,33 +23,24 @@ from math import inf, log
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spanrl.kernels.layout import BOX, PLAIN
+from spanrl.kernels.layout import PLAIN
 from spanrl.kernels.policies import (
-    Chain,
     chain_sweeps,
     fast_rounds,
-    follow,
-    freeze,
-    longest_rows,
-    lowest_state,
     move,
-    new_chain,
     recentre,
-    residual,
-    step_of,
     sweeps_left,
     target_of,
-    truncate,
 )
 from spanrl.kernels.projection import clip
 from spanrl.kernels.spreading import predecessors, spread
 from spanrl.planning import threads
 from spanrl.planning.forecast import PROGRESS, Forecast
+from spanrl.planning.frozen import Frozen
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap
-from spanrl.planning.problem import Problem, Vector
+from spanrl.planning.problem import Vector
 from spanrl.planning.resolvent import Resolvent
 
 # Rules of thumb; none of them touches the certificate.
@@ -62,16 +53,13 @@ _VERY_FEW = 1e-3  # of the states: with fewer changes the policy is nearly the l
 _SYSTEMS, _SYSTEMS_SETTLED = 5.0, 3.0  # linear systems that a solve takes, about, and that it still takes at its end
 _FAR = 3.0  # in units of the bracket of the gain: a rise that is news
 _HIDDEN = 0.1  # of the states with a better action: where fewer are left, spreading did harm
-_NOISY = 3  # rounds without progress, after which noise counts as such
 _STALE = 8  # rounds without progress, after which value iteration has about as much time as the sweeps before, …
 _FEWEST = 32  # … and sweeps enough to see that it stalls
 _LOWER, _WIDER = 0.1, 2.0  # in units of the last width: how far min(Lv − v) may fall, how wide the bracket may become
-_WIDE_ROWS = 8  # entries per listed successor, above which the rows of a box are not written out
 
 _FULL_ENTRY, _FULL_PAIR = 1.6, 3.0  # nanoseconds of a full sweep
-_CHAIN_ENTRY, _CHAIN_STATE = 1.3, 4.0  # and of one over a policy
 _SET_ENTRY = 12.0  # a full sweep over sets
-_LIST_ENTRY, _SPREAD_ENTRY = 20.0, 4.0  # listing predecessors, and spreading
+_SPREAD_ENTRY = 4.0  # spreading
 _CALL = 5e7
 
 
@@ -111,17 +99,13 @@ class Rounds:
         m = p.arrays
         self._it, self._may_solve = iteration, may_solve
         self._pair = m.pair_ptr[:-1].copy()
-        self._pair_frozen = np.full(p.n_states, -1)
-        self._cut, self._s_min = np.zeros(p.n_states, dtype=np.uint8), 0
-        self._chain: Chain | None = None
+        self._policy = Frozen(p, iteration.c)
         self._is_simple = m.kind == PLAIN and iteration.c == inf and m.succ.size < threads.PAYS
-        self._is_monotone = iteration.c == inf and (m.kind == PLAIN or p.sign > 0)
+        self._is_monotone = m.kind == PLAIN or p.sign > 0
         self._predecessors: tuple[Any, Any] | None = None
-        self._saved = 0.0  # what systems have cost before predecessors were listed
         self._blank = m.kind == PLAIN and not iteration.v.any()
         self._values, self._w = np.empty(p.n_pairs), np.empty(p.n_states)
-        self._step, self._width_then = 1.0, inf
-        self._changes = 0
+        self._width_then = inf
         self._forecast = Forecast(_NARROWER)
         self._resolvent, self._tell_missed = Resolvent(memory, is_cautious=not self._is_monotone), tell_missed
         self._slowness, self._is_hopeless = inf, False
@@ -178,15 +162,15 @@ class Rounds:
     def _run_fast(self) -> _Look:
         """Run rounds in compiled code as long as policies mix fast."""
         it, p = self._it, self._it.problem
-        chain, budget = self._room(), max(1, min(it.budget, (it.max_sweeps - it.sweeps) // 2))
+        chain, budget = self._policy.chain, max(1, min(it.budget, (it.max_sweeps - it.sweeps) // 2))
         with it.phase("sweeps"):
-            rounds, n, it.lo, it.hi, self._changes, self._step, *look = fast_rounds(
-                p.arrays, p.reward, self._blank, self._values, it.v, it.u, self._w, self._pair, self._pair_frozen, chain,
-                self._step, it.tol, p.rounding, self._narrower, self._warm, _LOOK, budget,
+            rounds, n, it.lo, it.hi, self._policy.changes, self._policy.step, *look = fast_rounds(
+                p.arrays, p.reward, self._blank, self._values, it.v, it.u, self._w, self._pair, self._policy.pair, chain,
+                self._policy.step, it.tol, p.rounding, self._narrower, self._warm, _LOOK, budget,
             )  # fmt: skip
         it.sweeps += rounds + n
         it.converged = it.width <= it.tol
-        if rounds > 1 or self._changes:
+        if rounds > 1 or self._policy.changes:
             self._resolvent.forget()
         it.values, self._blank, self._warm = self._values, False, 0
         return _Look(*look)
@@ -211,43 +195,37 @@ class Rounds:
         """Raise v where other actions earn more than the policy earns anywhere, at most for the price of the system.
 
         It is undone where most of what was better before is hidden by it: raised values can make the frozen policy greedy again. Returns
-        False where sweeps must do it: in sets, whose order of the states changes with v, and with a span bound.
+        False where sweeps must do it: in sets, whose order of the states changes with v.
         """
         it, p, spent = self._it, self._it.problem, self._resolvent.spent
-        if p.arrays.kind != PLAIN or it.c < inf:
+        if p.arrays.kind != PLAIN:
             return False
-        n_better = self._n_better()
+        n_better = self._policy.count_others(self._pair)
         if spent < self._full_cost or not n_better:
             return True
         if self._predecessors is None:
-            self._saved += spent
-            if self._saved < _LIST_ENTRY * p.arrays.succ.size:
-                return True
             self._predecessors = predecessors(p.arrays)
-        level = float((self._values[self._pair_frozen] - it.v).max())
+        level = float((self._values[self._policy.pair] - it.v)[self._policy.truncated == 0].max())
         far = _FAR * (min(self._best_hi, it.hi) - max(self._best_lo, it.lo))
         risen, left, chunk = np.zeros(p.n_states), int(spent / _SPREAD_ENTRY), int(_CALL / _SPREAD_ENTRY)
-        v = it.v.copy()
+        v, ceiling = it.v.copy(), float(it.v.min()) + it.c
         with it.phase("sweeps"):
-            work = chunk
+            work, it.u[:] = chunk, self._values[self._pair]  # not truncated
             while left > 0 and work >= chunk:
                 work = spread(
-                    p.arrays, p.reward, *self._predecessors, level, far, it.v, self._values, it.u, self._pair, risen,
+                    p.arrays, p.reward, *self._predecessors, level, far, ceiling, it.v, self._values, it.u, self._pair, risen,
                     min(left, chunk),
                 )  # fmt: skip
                 left -= work
                 it.tell()
+            self._policy.truncate(it.u)
             it.test()
-        if not it.over and self._n_better() < _HIDDEN * n_better:
+        if not it.over and self._policy.count_others(self._pair) < _HIDDEN * n_better:
             it.v[:] = v
             self._full_sweep()
         if not it.over:
             it.centre()
         return True
-
-    def _n_better(self) -> int:
-        """Return in how many states another action than that of the frozen policy is greedy."""
-        return int((self._pair != self._pair_frozen).sum())
 
     def _full_sweep(self) -> None:
         """Set u = Fv and the greedy pairs, and test the bracket."""
@@ -256,9 +234,7 @@ class Rounds:
             clip(it.v, it.c)  # sweeps over a policy may leave a span a little above c
             it.sweeper.improve(p, it.v, self._values, it.u, self._pair, blank=self._blank)
             self._blank = False
-            if it.c < inf:
-                self._s_min = lowest_state(it.u)
-                truncate(it.u, it.u[self._s_min] + it.c, self._cut)
+            self._policy.truncate(it.u)
             it.test()
         it.values = self._values
 
@@ -289,57 +265,30 @@ class Rounds:
             return True
         self._stale += 1
         if self._stale % _STALE == 0:
-            self._due = max(_FEWEST, int(it.sweeps * self._chain_cost / self._full_cost))
-        if self._stale >= _NOISY:
-            it.look_for_noise()
+            self._due = max(_FEWEST, int(it.sweeps * self._policy.sweep_cost / self._full_cost))
+        it.look_for_noise()
         return not (it.over or it.at_rounding or self._is_hopeless)
 
     def _freeze(self) -> bool:
-        """Write out the rows of the chosen policy, unless they stand there already; False where they are too wide."""
-        it, p = self._it, self._it.problem
-        m, S = p.arrays, p.n_states
-        if m.kind == PLAIN and it.c == inf:
-            rows = m.succ_ptr, m.succ, m.low, p.reward
-            self._changes, most = follow(*rows, self._pair, self._pair_frozen, self._room())
-            self._step = step_of(most)
-            if self._changes:
-                self._resolvent.forget()
-            return True
-        self._changes = self._n_better()
-        self._resolvent.forget()
-        if m.kind == PLAIN:
-            most = freeze(m.succ_ptr, m.succ, m.low, p.reward, self._pair, self._s_min, self._room())
-        else:
-            if _is_wide(p, self._pair):
-                return False
-            ptr, succ, prob = p.rows(it.v, self._pair)
-            self._chain = new_chain(S, succ.size + S)._replace(cut=self._cut)
-            most = freeze(ptr, succ, prob, p.reward[self._pair], np.arange(S), self._s_min, self._chain)
-        self._step = step_of(most) if it.c == inf else 1.0
-        self._pair_frozen[:] = self._pair
-        return True
-
-    def _room(self) -> Chain:
-        """Return the chain that policies of a plain model are written to."""
-        m = self._it.problem.arrays
-        if self._chain is None:
-            self._chain = new_chain(self._pair.size, longest_rows(m.pair_ptr, m.succ_ptr))._replace(cut=self._cut)
-        return self._chain
+        """Freeze the chosen policy; False where its rows are too wide."""
+        fits = self._policy.become(self._pair, self._it.v)
+        if not self._policy.is_kept:
+            self._resolvent.forget()
+        return fits
 
     def _look(self) -> _Look:
         """Take the last full sweep, and a few over the policy that it chose."""
         it = self._it
-        target = target_of(it.width, it.tol, self._narrower, self._changes / it.v.size)
-        move(it.v, it.u, self._step, self._step * (it.lo + it.hi) / 2)
+        target = target_of(it.width, it.tol, self._narrower, self._policy.changes / it.v.size)
+        move(it.v, it.u, self._policy.step, self._policy.step * (it.lo + it.hi) / 2)
         with it.phase("sweeps"):
-            n, *widths = chain_sweeps(self._chain, it.c, self._s_min, it.v, it.u, self._w, self._step, target, _LOOK)
+            n, *widths = chain_sweeps(self._policy.chain, it.c, it.v, it.u, self._w, self._policy.step, target, _LOOK)
         it.sweeps += n
         return _Look(target, n, *widths)
 
     def _evaluate(self, look: _Look) -> None:
         """Improve v on the frozen policy further: by sweeps, or by a linear system where that is cheaper."""
-        chain, price = self._chain, self._chain_cost
-        assert chain is not None
+        chain, price = self._policy.chain, self._policy.sweep_cost
         target, n, first, last = look
         need = sweeps_left(n, first, last, target)
         self._slowness = need / log(last / target) if need else 1.0
@@ -355,67 +304,39 @@ class Rounds:
             self._sweep(target, min(need, float(_INNER)), price)
 
     @property
-    def _chain_cost(self) -> float:
-        """Nanoseconds of a sweep over the policy."""
-        assert self._chain is not None
-        return _CHAIN_ENTRY * float(self._chain.ptr[-1]) + _CHAIN_STATE * self._it.v.size
-
-    @property
     def _is_settled(self) -> bool:
         """Whether the policy is the last one, or nearly."""
-        return self._changes <= _VERY_FEW * self._it.v.size
+        return self._policy.changes <= _VERY_FEW * self._it.v.size
 
     def _sweep(self, target: float, most: float, price: float) -> None:
         """Sweep over the policy until its bracket is as narrow as the target, or for so many sweeps."""
         it, left, chunk = self._it, max(1, int(1.2 * most)), max(1, int(_CALL / price))
-        a = (_DAMPED if most >= _INNER else 1.0) * self._step
+        a = (_DAMPED if most >= _INNER else 1.0) * self._policy.step
         with it.phase("sweeps"):
             while left > 0:
-                n, _, width = chain_sweeps(
-                    self._chain, it.c, self._s_min, it.v, it.u, self._w, a, target, min(left, chunk)
-                )
+                n, _, width = chain_sweeps(self._policy.chain, it.c, it.v, it.u, self._w, a, target, min(left, chunk))
                 it.sweeps += n
                 left = 0 if width <= target else left - n
                 it.tell()
 
     def _solve(self) -> None:
         """Evaluate the policy by a linear system."""
-        it, chain = self._it, self._chain
-        assert chain is not None
+        it = self._it
         again = it.width <= _NARROWER * self._width_then  # the factors still do much
         self._width_then = it.width
         with it.phase("linear systems"):
-            d = np.empty_like(it.v)
-            residual(chain, it.v, d)
-            it.sweeps += 1
-            d -= d.min() / 2 + d.max() / 2
-            if it.c < inf:
-                d = np.where(self._cut, it.c + it.v[self._s_min] - it.v, d)
             before = self._resolvent.iterations
-            x = self._resolvent.solve_again(d) if again else None
-            if x is None:
-                wanted = it.width / it.tol * 2
-                x = self._resolvent.solve(chain, d, self._slowness, wanted, is_settled=self._is_settled)
-            it.sweeps += self._resolvent.iterations - before
+            moved = self._policy.evaluate(
+                self._resolvent, it.v, self._slowness, it.width, it.width / it.tol * 2,
+                is_settled=self._is_settled, again=again,
+            )  # fmt: skip
+            it.sweeps += 1 + self._resolvent.iterations - before
             if self._tell_missed is not None and self._resolvent.missed_memory:
                 self._tell_missed(self._resolvent.missed_memory)
                 self._tell_missed = None
-            moved = it.v if x is None else it.v + x
-            if it.c < inf:
-                clip(moved, it.c)
-            if x is None or not recentre(moved):
+            if moved is None or not recentre(moved):
                 self._resolvent.distrust()
                 return
         self._forecast.begin_anew()
         self._before = _Before(it.v.copy(), it.lo, it.width)
         it.v[:] = moved
-
-
-def _is_wide(p: Problem, pairs: NDArray[np.int64]) -> bool:
-    """Tell whether nature's answers to a policy have far more entries than are listed."""
-    m = p.arrays
-    if m.kind != BOX:
-        return False
-    spread = np.where(m.rest[pairs] > 0, m.slack[pairs] / np.maximum(m.rest[pairs], 1e-300), 0.0)
-    listed = (m.succ_ptr[pairs + 1] - m.succ_ptr[pairs]).sum()
-    return bool(np.minimum(spread, p.n_states).sum() > _WIDE_ROWS * (listed + p.n_states))
