@@ -31,21 +31,6 @@ def test_the_order_is_a_permutation(seed):
         assert again.tolist() == order.tolist()
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_joined_graphs_have_the_neighbours_of_both(seed):
-    rng = np.random.default_rng(seed)
-    graphs = [dissection.neighbours(*random_graph(rng, 30, 3)) for _ in range(2)]
-    ptr, near = dissection.join(*graphs[0], *graphs[1])
-    for s in range(30):
-        wanted = set().union(*(more[at[s] : at[s + 1]].tolist() for at, more in graphs))
-        found = near[ptr[s] : ptr[s + 1]].tolist()
-        assert sorted(found) == sorted(wanted)
-    with interpreted():
-        again = dissection.join(*graphs[0], *graphs[1])
-        assert (again[0] == ptr).all()
-        assert (again[1] == near).all()
-
-
 def test_a_grid_has_narrow_separators_and_a_random_graph_has_none():
     ptr, succ = grid(60)
     near, order, tree = dissection.neighbours(ptr, succ), np.empty(3600, dtype=np.int64), new_tree(3600)

@@ -22,8 +22,7 @@ def forced(monkeypatch):
     """Evaluate every policy in one way, whatever it costs."""
 
     def force(way):
-        for systems in ("_SYSTEMS", "_SYSTEMS_SETTLED"):
-            monkeypatch.setattr(rounds, systems, np.inf if way == "sweeps" else 0.0)
+        monkeypatch.setattr(rounds, "_SYSTEMS", np.inf if way == "sweeps" else 0.0)
         monkeypatch.setattr(rounds, "_WARM", 0)
         original = resolvent.Resolvent.__init__
 
@@ -224,8 +223,8 @@ def test_no_leap_undoes_what_a_system_found():
     P[3, 0, [0, 3]], P[3, 1, 3] = (h, 1 - h), 1
     mdp = MDP.from_dense(P, np.array([[70, 387], [169, 314], [414, 913], [62, 715]]) / 1024)
     solution = solve(mdp)
-    assert solution.gain == pytest.approx(optimal_gains(mdp)[0], abs=1e-6)
-    assert solution.sweeps < 5000
+    assert solution.gain == pytest.approx(analyse(mdp).gain, abs=1e-6)
+    assert solution.sweeps < 20_000  # more than 10⁶ otherwise
 
 
 def overloaded(K):
@@ -382,8 +381,7 @@ def test_taken_back_steps_leave_the_certificate_intact(monkeypatch):
         return x if x is None or len(calls) % 2 == 0 else -x
 
     monkeypatch.setattr(resolvent.Resolvent, "solve", wrong)
-    for systems in ("_SYSTEMS", "_SYSTEMS_SETTLED"):
-        monkeypatch.setattr(rounds, systems, 0.0)
+    monkeypatch.setattr(rounds, "_SYSTEMS", 0.0)
     mdp = clusters(4, 6, 1e-3)
     wanted = optimal_gains(mdp)[0]
     low, high = solve(mdp).gain_bounds

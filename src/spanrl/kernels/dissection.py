@@ -16,7 +16,7 @@ PATIENCE = 6.0
 """How often cuts that take off little may look at all states before a large graph counts as one without narrow separators."""
 
 _LEAF = 24  # states below which a part is not cut again
-_THIN = 4  # times as many levels as the widest has states: nor is such a graph
+_THIN = 6  # times as many levels as the widest has states: nor is such a graph
 _HUB = 10  # times √S: neighbours above which a state comes last
 _BEHIND = -1
 _UNBALANCED = 8  # a cut of less than an eighth off a piece is wasted
@@ -44,26 +44,6 @@ def neighbours(ptr, succ):
                 at[s] += 1
                 at[x] += 1
     return where, both
-
-
-@allocating
-def join(ptr, near, more_ptr, more):
-    """Return the neighbours of each state in either of two graphs, each of them once."""
-    S = ptr.size - 1
-    where, both, seen, n = np.zeros(S + 1, np.int64), np.empty(near.size + more.size, np.uint32), np.full(S, -1), 0
-    for s in range(S):
-        for e in range(ptr[s], ptr[s + 1]):
-            if seen[near[e]] != s:
-                seen[near[e]] = s
-                both[n] = near[e]
-                n += 1
-        for e in range(more_ptr[s], more_ptr[s + 1]):
-            if seen[more[e]] != s:
-                seen[more[e]] = s
-                both[n] = more[e]
-                n += 1
-        where[s + 1] = n
-    return where, both[:n].copy()
 
 
 @kernel

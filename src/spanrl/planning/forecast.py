@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, log, sqrt
+from math import inf, log
 
 PROGRESS = 0.9
 """A bracket this much narrower is progress."""
@@ -12,29 +12,26 @@ _LEAST = 1e-12  # ratio of two widths, of which the first may be infinite
 
 
 class Forecast:
-    """The widths of the full brackets since the last linear system, and what rounds of sweeps did before it."""
+    """The widths of the full brackets since the last linear system."""
 
-    def __init__(self, hoped: float) -> None:
-        """Begin with the factor by which a round is to narrow the bracket."""
-        self._hoped, self._seen, self._widths = hoped, hoped, list[float]()
+    def __init__(self) -> None:
+        """Begin without experience."""
+        self._widths = list[float]()
 
     def begin_anew(self) -> None:
         """Forget the widths: a linear system was solved."""
         self._widths.clear()
 
-    def rounds_left(self, width: float, tol: float) -> float:
+    def rounds_left(self, width: float, tol: float, hoped: float) -> float:
         """Note one more width, and predict how many rounds it takes to the tolerance.
 
-        The last round counts where it did better than three in the mean: the nearer the end, the fewer states change. After a linear system
-        the first ones are thought to do better than those before it did, but not as well as they are to. Infinitely many where they make no
-        progress: then a system may help even where the policy is evaluated well enough.
+        At first each is thought to narrow the bracket as the next one is ``hoped`` to. Later the last one counts where it did better than
+        three in the mean: the nearer the end, the fewer states change. Infinitely many where they make no progress: then a system may help
+        even where the policy is evaluated well enough.
         """
         widths = self._widths
         widths.append(width)
-        if len(widths) <= _SHORT:
-            ratio = sqrt(self._seen * self._hoped)
-        else:
-            ratio = (widths[-1] / widths[-1 - _SHORT]) ** (1 / _SHORT)
-            self._seen = min(ratio, 1.0)
-            ratio = min(ratio, widths[-1] / widths[-2])
+        ratio = hoped
+        if len(widths) > _SHORT:
+            ratio = min((widths[-1] / widths[-1 - _SHORT]) ** (1 / _SHORT), widths[-1] / widths[-2])
         return inf if ratio >= PROGRESS else 1.0 + max(log(width / tol), 0.0) / -log(max(ratio, _LEAST))

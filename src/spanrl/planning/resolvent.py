@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spanrl.kernels.dissection import PATIENCE, dissect, join, neighbours
+from spanrl.kernels.dissection import PATIENCE, dissect, neighbours
 from spanrl.kernels.krylov import Progress, System, gather, iterate, new_system, remainder, renew, start
 from spanrl.kernels.policies import Chain
 from spanrl.planning.factors import (
@@ -76,7 +76,6 @@ class _Order(NamedTuple):
     """In which order the states are eliminated, and for which policies it was made."""
 
     states: NDArray[np.int64]
-    graph: Graph  # the neighbours in all those policies
     cost: float  # nanoseconds of the factors of the policy that it was made at
 
 
@@ -259,33 +258,29 @@ class Resolvent:
             self._order = self._elimination = None  # they need room, too
 
     def _eliminated(self, chain: Chain, graph: Graph) -> Elimination | None:
-        """Return how a policy is eliminated: in the order of those before, unless that costs more than another one would.
-
-        Another order is made for all of them, so that it soon serves each; or for this policy alone, where that is no better.
-        """
+        """Return how a policy is eliminated: in the order of the one before, unless that costs more than another one would."""
         old = self._order
         if old is None:
-            return self._in_new_order(chain, graph, graph)
+            return self._in_new_order(chain, graph)
         kept = eliminate_in(old.states, graph)
         self.spent += self._counting_cost(chain)
         if kept.cost > old.cost + self._ordering_cost(chain):
-            for every in join(*old.graph, *graph), graph:
-                found = self._in_new_order(chain, graph, every)
-                if found is not None and found.cost < kept.cost:
-                    return found
+            found = self._in_new_order(chain, graph)
+            if found is not None and found.cost < kept.cost:
+                return found
         self._order = old
         return kept
 
-    def _in_new_order(self, chain: Chain, graph: Graph, every: Graph) -> Elimination | None:
-        """Return how a policy is eliminated in an order made for ``every`` neighbour; None where the factors would be far too large."""
+    def _in_new_order(self, chain: Chain, graph: Graph) -> Elimination | None:
+        """Return how a policy is eliminated in an order of its own; None where the factors would be far too large."""
         order, products = np.empty(chain.out.size, dtype=np.int64), _MOST_ITERATIONS * _iteration_cost(chain)
         self._order = None
-        if not dissect(*every, _COUNTED * most_entries(self._memory), most_products(products), PATIENCE, order):
+        if not dissect(*graph, _COUNTED * most_entries(self._memory), most_products(products), PATIENCE, order):
             self.spent += self._counting_cost(chain)
             return None
         self.spent += self._ordering_cost(chain)
         found = eliminate_in(order, graph)
-        self._order = _Order(order, every, found.cost)
+        self._order = _Order(order, found.cost)
         return found
 
     def _by_new_factors(self, chain: Chain, d: Vector) -> Vector | None:

@@ -50,7 +50,7 @@ _LOOK = 5  # sweeps over a policy that show how fast it mixes
 _INNER = 1000  # most sweeps over one policy
 _DAMPED = 0.9  # of a step: for policies that may be periodic
 _VERY_FEW = 1e-3  # of the states: with fewer changes the policy is nearly the last one
-_SYSTEMS, _SYSTEMS_SETTLED = 5.0, 3.0  # linear systems that a solve takes, about, and that it still takes at its end
+_SYSTEMS = 5.0  # linear systems that a solve takes, about
 _FAR = 3.0  # in units of the bracket of the gain: a rise that is news
 _HIDDEN = 0.1  # of the states with a better action: where fewer are left, spreading did harm
 _STALE = 8  # rounds without progress, after which value iteration has about as much time as the sweeps before, …
@@ -106,7 +106,7 @@ class Rounds:
         self._blank = m.kind == PLAIN and not iteration.v.any()
         self._values, self._w = np.empty(p.n_pairs), np.empty(p.n_states)
         self._width_then = inf
-        self._forecast = Forecast(_NARROWER)
+        self._forecast = Forecast()
         self._resolvent, self._tell_missed = Resolvent(memory, is_cautious=not self._is_monotone), tell_missed
         self._slowness, self._is_hopeless = inf, False
         self._before: _Before | None = None
@@ -293,10 +293,9 @@ class Rounds:
         need = sweeps_left(n, first, last, target)
         self._slowness = need / log(last / target) if need else 1.0
         if self._may_solve:
-            rounds = self._forecast.rounds_left(self._it.width, self._it.tol)
-            systems = _SYSTEMS_SETTLED if self._is_settled else _SYSTEMS
+            rounds = self._forecast.rounds_left(self._it.width, self._it.tol, target / self._it.width)
             by_sweeps = rounds * (self._full_cost + (n + need) * price)
-            by_systems = systems * (self._full_cost + self._resolvent.cost(chain, self._slowness))
+            by_systems = _SYSTEMS * (self._full_cost + self._resolvent.cost(chain, self._slowness))
             if (need or rounds == inf) and by_systems < by_sweeps:
                 self._solve()
                 return
