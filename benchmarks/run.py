@@ -37,6 +37,7 @@ PARTS = {
     "box": "backups:box_rows",
     "truncation": "backups:truncation_rows",
     "accelerators": "solving:accelerator_rows",
+    "spans": "solving:span_rows",
     "domain": "solving:domain_rows",
     "warm-start": "learning:accelerator_rows",
     "large": "learning:large_rows",

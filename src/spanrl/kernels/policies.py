@@ -163,13 +163,22 @@ def chain_sweep(chain, c, v, a, shift, u):
 
 
 @kernel
-def policy_values(ptr, succ, prob, reward, pairs, v, u):
-    """Set u = F_d v for ``pairs`` [S] of compressed rows, truncated or not."""
-    for s in range(pairs.size):
-        i = pairs[s]
-        u[s] = reward[i]
-        for j in range(ptr[i], ptr[i + 1]):
-            u[s] += prob[j] * v[succ[j]]
+def truncated_sweeps(ptr, succ, prob, reward, pairs, c, horizon, v, w, u, n):
+    """Set w ← Γ_c F_d(v/H + (1 − 1/H)w), n − 1 times, and u = F_d(v/H + (1 − 1/H)w), for ``pairs`` [S] of compressed rows."""
+    back = 1.0 / horizon
+    for k in range(n):
+        lowest = np.inf
+        for s in range(pairs.size):
+            i = pairs[s]
+            total = reward[i]
+            for j in range(ptr[i], ptr[i + 1]):
+                x = succ[j]
+                total += prob[j] * (w[x] - back * (w[x] - v[x]))
+            u[s] = total
+            lowest = min(lowest, total)
+        if k < n - 1:
+            for s in range(pairs.size):
+                w[s] = min(u[s], lowest + c)
 
 
 @kernel

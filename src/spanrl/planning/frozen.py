@@ -3,8 +3,9 @@
 With a horizon H the values x of a policy d from v on are those of w = Γ_c F_d(v/H + (1 − 1/H)w), x = w − v
 (:mod:`spanrl.planning.resolvent`). Without a span bound that is one linear system. With one, Γ_c is a second player who lowers whatever is
 too high: to the value of the lowest state s₀ plus c. Once it is known who is truncated, w solves a linear system again; and as Γ_c F_d is
-concave, Newton's method, which solves one for each set of truncated states, comes down to w from above in a few steps. As for L, w does not
-lower min(T_c v − v): that of Γ_c F_d is kept, and T_c ≥ Γ_c F_d.
+concave, Newton's method, which solves one for each set of truncated states, comes down to w from above in a few steps. Some sweeps of the
+same map after each step keep it above w and move the border of the truncated states, where Newton's method moves it state by state. As for
+L, w does not lower min(T_c v − v): that of Γ_c F_d is kept, and T_c ≥ Γ_c F_d.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from spanrl.kernels.policies import (
     longest_rows,
     lowest_state,
     new_chain,
-    policy_values,
     residual,
     step_of,
     truncate,
+    truncated_sweeps,
 )
 from spanrl.kernels.projection import clip
 from spanrl.planning.problem import Problem, Vector
@@ -34,6 +35,8 @@ from spanrl.planning.resolvent import Resolvent
 
 _WIDE_ROWS = 8  # entries per listed successor, above which the rows of a box are not written out
 _MOST_SYSTEMS, _PART = 30, 0.01  # that find out who is truncated, and of the bracket, what they may leave
+_SWEEPS = 0.3  # of the price of a system: what sweeps before the next one may cost, …
+_CALL = 5e7  # … and a kernel call: Ctrl-C is seen in between
 _ENTRY, _STATE = 1.3, 4.0  # nanoseconds of a sweep
 
 
@@ -132,16 +135,19 @@ class Frozen:
             x = resolvent.solve(self.chain, d, slowness, width, wanted, is_settled=is_settled)
         if x is None or self._c == inf:
             return None if x is None else v + x
-        w, u = v + x, np.empty_like(v)
+        w, u, price = v + x, np.empty_like(v), resolvent.spent
         for _ in range(_MOST_SYSTEMS):
-            policy_values(*self._rows, w - (w - v) / resolvent.horizon, u)
+            n = 1 + int(min(_SWEEPS * price, _CALL) / self.sweep_cost)
+            truncated_sweeps(*self._rows, self._c, resolvent.horizon, v, w, u, n)
             if not self.truncate(u) or np.ptp(u - w) <= _PART * width:
                 break
             self._write_truncated()
+            price = -resolvent.spent
             x = resolvent.solve_in(self.chain, self._residual(w, v, resolvent.horizon))
             if x is None:
                 return None
             w += x
+            price += resolvent.spent
         clip(w, self._c)
         self._evaluated = self.truncated.copy(), self._lowest
         return w

@@ -5,7 +5,8 @@ value iteration and H = ∞ policy iteration, but a finite H has an answer for e
 states that take 3²⁰⁰⁰ steps to leave do no harm, as no value grows beyond H times the rewards.
 
 *Truncated states.* With a span bound c, F_d v(s) = F_d v(s₀) + c in them, s₀ the lowest state. Subtracting the equation of s₀ leaves
-x(s) − x(s₀) = c + v(s₀) − v(s): a row with one entry besides the diagonal. All rows make an M-matrix.
+x(s) − x(s₀) = c + v(s₀) − v(s): a row with one entry besides the diagonal. All rows make an M-matrix. Who is truncated is found in
+:mod:`spanrl.planning.frozen`.
 
 *Two ways to solve it.* A Krylov method, IDR (:mod:`spanrl.kernels.krylov`), where it takes few iterations; and sparse factors
 (:mod:`spanrl.kernels.factors`) in an order by nested dissection (:mod:`spanrl.kernels.dissection`), whose cost is counted beforehand.
@@ -14,7 +15,7 @@ much as the factors would, these take over. On some hundred states a look at the
 Costs are counted, not measured, so that results do not depend on the machine's mood.
 
 *The horizon* of IDR begins short and grows eightfold from system to system, as long horizons cost iterations. Factors cost the same for
-each, so they have the longest at once, where a step cannot do harm: for L, whose lower end never falls. T_c and nature's minimum keep the
+each, so they have the longest at once, where a step cannot do harm: for L and T_c, whose lower end never falls. Nature's minimum keeps the
 growing one for both. A solution that did harm makes it 64 times shorter.
 """
 
@@ -134,7 +135,7 @@ class Resolvent:
         """Return x up to a constant, or None where neither way got there.
 
         The bracket of that ``width`` is to become ``wanted`` times narrower, in one go where the policy ``is_settled``: there IDR has the
-        horizon that this takes.
+        horizon that this takes. What IDR leaves is measured against the bracket where d is larger, as in truncated states that are far off.
         """
         if self._factors is not None:  # of the same policy, and they did little
             self._longest = min(self._longest * _MUCH_LONGER, _MOST_HORIZON)
@@ -189,7 +190,7 @@ class Resolvent:
         """
         if self._system is None:
             self._system = new_system(chain)
-        part = self._part * min(1.0, self._width / (2.0 * float(np.abs(d).max())))
+        part = self._part / max(1.0, 2.0 * float(np.abs(d).max()) / self._width)
         run = _Run(part, start(chain, self._system, self._horizon, d), part / 3)
         if self._factor_cost is None:
             looking = self._looking_cost(chain)

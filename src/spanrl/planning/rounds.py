@@ -8,12 +8,12 @@ state is left with probability p or less, sweeps over the policy take steps of l
 (Puterman 1994, Sec. 8.5.4) read backwards.
 
 After a system, what is better in a few states only spreads from state to state (:mod:`spanrl.kernels.spreading`), for its price at the
-most. Sets and span bounds, where that is not possible, and a solution that did harm are followed by full sweeps for the price of the
-system, so that no more than half of the time goes to systems that do not help.
+most. Sets, where that is not possible, and a solution that did harm are followed by full sweeps for the price of the system, so that no
+more than half of the time goes to systems that do not help.
 
-For L, λ-policy iteration never lowers min(Lv − v). A step that does so was solved badly; it is taken back and the other way, or
-a shorter horizon, is tried. T_c and nature's minimum have no such rule; there a step must not widen the bracket much. Nothing of
-this touches the certificate: it is the bracket of the last full sweep.
+For L and T_c, λ-policy iteration never lowers min(Fv − v) (:mod:`spanrl.planning.frozen`). A step that does so was solved badly; it is
+taken back and the other way, or a shorter horizon, is tried. Nature's minimum has no such rule; there a step must not widen the bracket
+much. Nothing of this touches the certificate: it is the bracket of the last full sweep.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ _VERY_FEW = 1e-3  # of the states: with fewer changes the policy is nearly the l
 _SYSTEMS = 5.0  # linear systems that a solve takes, about
 _FAR = 3.0  # in units of the bracket of the gain: a rise that is news
 _HIDDEN = 0.1  # of the states with a better action: where fewer are left, spreading did harm
+_NOISY = 3  # rounds without progress, after which noise counts as such: the best of some is kept
 _STALE = 8  # rounds without progress, after which value iteration has about as much time as the sweeps before, …
 _FEWEST = 32  # … and sweeps enough to see that it stalls
 _LOWER, _WIDER = 0.1, 2.0  # in units of the last width: how far min(Lv − v) may fall, how wide the bracket may become
@@ -206,7 +207,7 @@ class Rounds:
         if self._predecessors is None:
             self._predecessors = predecessors(p.arrays)
         level = float((self._values[self._policy.pair] - it.v)[self._policy.truncated == 0].max())
-        far = _FAR * (min(self._best_hi, it.hi) - max(self._best_lo, it.lo))
+        far = _FAR * self._known_gap
         risen, left, chunk = np.zeros(p.n_states), int(spent / _SPREAD_ENTRY), int(_CALL / _SPREAD_ENTRY)
         v, ceiling = it.v.copy(), float(it.v.min()) + it.c
         with it.phase("sweeps"):
@@ -266,7 +267,8 @@ class Rounds:
         self._stale += 1
         if self._stale % _STALE == 0:
             self._due = max(_FEWEST, int(it.sweeps * self._policy.sweep_cost / self._full_cost))
-        it.look_for_noise()
+        if self._stale >= _NOISY:
+            it.look_for_noise()
         return not (it.over or it.at_rounding or self._is_hopeless)
 
     def _freeze(self) -> bool:
@@ -303,6 +305,11 @@ class Rounds:
             self._sweep(target, min(need, float(_INNER)), price)
 
     @property
+    def _known_gap(self) -> float:
+        """The width of what is known of the gain, from all brackets so far."""
+        return min(self._best_hi, self._it.hi) - max(self._best_lo, self._it.lo)
+
+    @property
     def _is_settled(self) -> bool:
         """Whether the policy is the last one, or nearly."""
         return self._policy.changes <= _VERY_FEW * self._it.v.size
@@ -326,7 +333,7 @@ class Rounds:
         with it.phase("linear systems"):
             before = self._resolvent.iterations
             moved = self._policy.evaluate(
-                self._resolvent, it.v, self._slowness, it.width, it.width / it.tol * 2,
+                self._resolvent, it.v, self._slowness, min(it.width, self._known_gap), it.width / it.tol * 2,
                 is_settled=self._is_settled, again=again,
             )  # fmt: skip
             it.sweeps += 1 + self._resolvent.iterations - before
