@@ -55,6 +55,8 @@ class Frozen:
         """Whether the rows are those of the time before."""
         self.step = 1.0
         """How long a step of a sweep may be."""
+        self.passes = 0
+        """How often evaluations have read the rows, but for the iterations of IDR."""
         self.truncated = np.zeros(S, dtype=np.uint8)
         self._lowest = 0
         self._evaluated: tuple[NDArray[np.uint8], int] | None = (
@@ -139,6 +141,7 @@ class Frozen:
         for _ in range(_MOST_SYSTEMS):
             n = 1 + int(min(_SWEEPS * price, _CALL) / self.sweep_cost)
             truncated_sweeps(*self._rows, self._c, resolvent.horizon, v, w, u, n)
+            self.passes += n
             if not self.truncate(u) or np.ptp(u - w) <= _PART * width:
                 break
             self._write_truncated()
@@ -159,6 +162,7 @@ class Frozen:
 
     def _residual(self, w: Vector, v: Vector, horizon: float) -> Vector:
         """Return what is left of the equations at w but for a constant, summed from differences."""
+        self.passes += 1
         z, d = w - (w - v) / horizon, np.empty_like(v)
         residual(self.chain, z, d)
         d += z - w

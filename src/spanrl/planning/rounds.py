@@ -331,12 +331,12 @@ class Rounds:
         again = it.width <= _NARROWER * self._width_then  # the factors still do much
         self._width_then = it.width
         with it.phase("linear systems"):
-            before = self._resolvent.iterations
+            before = self._policy.passes + self._resolvent.iterations
             moved = self._policy.evaluate(
                 self._resolvent, it.v, self._slowness, min(it.width, self._known_gap), it.width / it.tol * 2,
                 is_settled=self._is_settled, again=again,
             )  # fmt: skip
-            it.sweeps += 1 + self._resolvent.iterations - before
+            it.sweeps += self._policy.passes + self._resolvent.iterations - before
             if self._tell_missed is not None and self._resolvent.missed_memory:
                 self._tell_missed(self._resolvent.missed_memory)
                 self._tell_missed = None
