@@ -333,7 +333,7 @@ class Rounds:
         with it.phase("linear systems"):
             before = self._policy.passes + self._resolvent.iterations
             moved = self._policy.evaluate(
-                self._resolvent, it.v, self._slowness, min(it.width, self._known_gap), it.width / it.tol * 2,
+                self._resolvent, it.v, self._slowness, min(it.width, max(self._known_gap, it.tol)), it.width / it.tol * 2,
                 is_settled=self._is_settled, again=again,
             )  # fmt: skip
             it.sweeps += self._policy.passes + self._resolvent.iterations - before
