@@ -15,7 +15,7 @@ def evaluated(problem, c, pair, v, memory, horizon):
     """Return the fixed point w that the systems find from v on, by factors or, without memory for them, by IDR."""
     policy, way = Frozen(problem, c), Resolvent(memory, is_cautious=True)
     way._horizon = way._longest = horizon / 8  # systems make it longer by that factor
-    way._iterations = np.inf if memory else 0.0
+    way._prefers_factors = memory > 0
     assert policy.become(pair, v)
     policy.truncate(problem.backup(v))
     w = policy.evaluate(way, v, 1e3, 1e-4, 1e5, is_settled=True, again=False)

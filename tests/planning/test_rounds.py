@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from planning_models import garnet, optimal_gains, random_mdp
 
-from spanrl import MDP, BoundedMDP, analyse, evaluate, make, scopt, solve
+from spanrl import MDP, BoundedMDP, analyse, evaluate, gain_curve, make, scopt, solve
 from spanrl.errors import MultichainError, NotConvergedError, OptionError
 from spanrl.planning import resolvent, rounds
 from spanrl.planning.components import classify
@@ -28,7 +28,7 @@ def forced(monkeypatch):
 
         def one_way(self, memory, **options):
             original(self, 0.0 if way == "krylov" else memory, **options)
-            self._iterations = np.inf if way == "factors" else 0.0
+            self._prefers_factors = way == "factors"
 
         monkeypatch.setattr(resolvent.Resolvent, "__init__", one_way)
 
@@ -309,6 +309,14 @@ def test_it_says_what_factors_would_need_where_they_are_missed(impatient):
     assert numbers <= float(found[1]) * 1e6 <= numbers + lists
 
 
+def test_the_warning_points_to_who_called_under_whatever_name(impatient):
+    with pytest.warns(UserWarning, match="need about") as caught:
+        scopt(river(500), np.inf, memory=1e4)
+    with pytest.warns(UserWarning, match="need about") as caught_too:
+        gain_curve(river(500), [np.inf], memory=1e4)
+    assert [one.filename for one in (*caught, *caught_too)] == [__file__, __file__]
+
+
 def test_it_says_nothing_where_little_is_lost():
     assert quietly(river(500), memory=1e4).factor_size == 0
 
@@ -358,7 +366,22 @@ def test_max_sweeps_ends_the_rounds():
     with pytest.raises(NotConvergedError, match="max_sweeps is reached"):
         solve(river(500), max_sweeps=40)
     partial = solve(river(500), max_sweeps=40, on_fail="return")
+    assert partial.sweeps <= 41  # what is returned is certified by one more
     assert partial.gain_bounds[0] <= solve(river(500)).gain <= partial.gain_bounds[1]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 12, 30])
+@pytest.mark.parametrize("c", [0.7, np.inf])
+@pytest.mark.parametrize("kind", MODELS)
+def test_no_more_sweeps_are_made_than_allowed(kind, c, most):
+    """One more certifies what is returned."""
+    mdp = MODELS[kind]()
+    partial = scopt(mdp, c, method="modified-policy-iteration", tol=1e-12, max_sweeps=most, on_fail="return")
+    assert partial.sweeps <= most + 1
+    low, high = partial.gain_bounds
+    wanted = scopt(mdp, c, tol=1e-5)
+    assert low <= wanted.gain_bounds[1]
+    assert wanted.gain_bounds[0] <= high
 
 
 def test_a_bar_appears_where_a_solve_takes_long(monkeypatch, capsys):

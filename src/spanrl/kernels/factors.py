@@ -150,6 +150,7 @@ class Progress(NamedTuple):
     """Where a factorisation stands between two calls."""
 
     front: int  # that comes next; −1: a pivot is 0
+    row: int  # of it that comes next
     depth: int  # fronts that wait
     top: int  # of the stack
 
@@ -160,43 +161,53 @@ def eliminate(chain, horizon, tree, below, f, room, progress, budget):
 
     On the first call ``row_sum`` holds σ of the rows of the matrix.
     """
-    order, rank, parent, first, border_ptr = tree.order, tree.rank, f.fronts.parent, f.fronts.first, f.fronts.border_ptr
-    border, front, stack, waiting, place = f.border, room.front, room.stack, room.waiting, room.place
-    ptr, row, value = below
-    j, depth, top = progress
-    gamma, done = 1.0 - 1.0 / horizon, 0.0
-    while j < parent.size and done < budget:
+    parent, first, border_ptr, border = f.fronts.parent, f.fronts.first, f.fronts.border_ptr, f.border
+    front, stack, waiting = room.front, room.stack, room.waiting
+    j, at, depth, top = progress
+    left = budget
+    while j < parent.size and left > 0.0:
         begin, b0 = first[j], border_ptr[j]
         w, b = first[j + 1] - begin, border_ptr[j + 1] - b0
         n = w + b
-        for e in range(n * n):
-            front[e] = 0.0
-        for i in range(w):
-            place[begin + i] = i
-        for i in range(b):
-            place[border[b0 + i]] = w + i
-        for i in range(w):  # the rows and columns of the matrix that begin here
-            s = order[begin + i]
-            weight = 1.0 if chain.cut[s] else gamma
-            for e in range(chain.ptr[s], chain.ptr[s + 1]):
-                c = rank[chain.succ[e]]
-                if c >= begin:
-                    front[i * n + place[c]] += weight * chain.prob[e]
-            for e in range(ptr[begin + i], ptr[begin + i + 1]):
-                front[place[row[e]] * n + i] += value[e]
-        while depth > 0 and parent[waiting[depth - 1]] == j:
-            depth -= 1
-            child = waiting[depth]
-            top = add_child(border, border_ptr[child], border_ptr[child + 1], place, room.to, stack, top, front, n)
-        if not reduce(front, w, n, begin, border, b0, f.pivot, f.row_sum):
-            return Progress(-1, depth, top)
-        top = keep(front, w, n, f.value, f.fronts.value_ptr[j], stack, top)
-        if b > 0:
-            waiting[depth] = j
-            depth += 1
-        done += np.float64(w) * n * n
-        j += 1
-    return Progress(j, depth, top)
+        if at == 0:
+            assemble(chain, horizon, tree, below, border, begin, w, b0, n, front, room.place)
+            while depth > 0 and parent[waiting[depth - 1]] == j:
+                depth -= 1
+                child = waiting[depth]
+                ends = border_ptr[child], border_ptr[child + 1]
+                top = add_child(border, *ends, room.place, room.to, stack, top, front, n)
+        at, left = reduce(front, w, n, begin, border, b0, f.pivot, f.row_sum, at, left)
+        if at < 0:
+            return Progress(-1, 0, depth, top)
+        if at == n:
+            top = keep(front, w, n, f.value, f.fronts.value_ptr[j], stack, top)
+            if b > 0:
+                waiting[depth] = j
+                depth += 1
+            j, at = j + 1, 0
+    return Progress(j, at, depth, top)
+
+
+@kernel
+def assemble(chain, horizon, tree, below, border, begin, w, b0, n, front, place):
+    """Begin a front of n states with the rows and columns of the matrix that belong to its w pivots; note the ``place`` of each state."""
+    ptr, row, value = below
+    gamma = 1.0 - 1.0 / horizon
+    for e in range(n * n):
+        front[e] = 0.0
+    for i in range(w):
+        place[begin + i] = i
+    for i in range(w, n):
+        place[border[b0 + i - w]] = i
+    for i in range(w):
+        s = tree.order[begin + i]
+        weight = 1.0 if chain.cut[s] else gamma
+        for e in range(chain.ptr[s], chain.ptr[s + 1]):
+            c = tree.rank[chain.succ[e]]
+            if c >= begin:
+                front[i * n + place[c]] += weight * chain.prob[e]
+        for e in range(ptr[begin + i], ptr[begin + i + 1]):
+            front[place[row[e]] * n + i] += value[e]
 
 
 @kernel
@@ -214,13 +225,14 @@ def add_child(border, begin, end, place, to, stack, top, front, n):
 
 
 @kernel
-def reduce(front, w, n, begin, border, b0, pivot, row_sum):
-    """Eliminate the w pivots of a front from its n rows, four at a time; return False where a pivot is 0.
+def reduce(front, w, n, begin, border, b0, pivot, row_sum, i, left):
+    """Eliminate the w pivots of a front from its n rows, four at a time: from row i on, until about so many multiplications were done.
 
-    Left of the pivots then stand the multipliers, and on the diagonal nothing of interest. The first pivot is the state ``begin``, and the
-    border stands from ``b0`` on.
+    Returns (row that comes next, multiplications left); −1 where a pivot is 0. Left of the pivots then stand the multipliers, and on the
+    diagonal nothing of interest. The first pivot is the state ``begin``, and the border stands from ``b0`` on.
     """
-    for i in range(n):
+    while i < n and left > 0.0:
+        left -= np.float64(min(i, w) + 1) * n
         k = begin + i if i < w else border[b0 + i - w]
         at, done, total, p = i * n, min(i, w), row_sum[k], 0
         while p + 4 <= done:
@@ -255,8 +267,9 @@ def reduce(front, w, n, begin, border, b0, pivot, row_sum):
                 total += front[u + np.uint64(e)]
             pivot[k] = total
             if not total > 0.0:
-                return False
-    return True
+                return -1, left
+        i += 1
+    return i, left
 
 
 @kernel

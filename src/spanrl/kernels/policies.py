@@ -64,13 +64,10 @@ def lowest_state(u):
 
 @kernel
 def truncate(u, ceiling, cut):
-    """Set u ← min(u, ceiling) and mark the states that were above; return how many were."""
-    n = 0
+    """Set u ← min(u, ceiling) and mark the states that were above."""
     for s in range(u.size):
         cut[s] = u[s] > ceiling
-        n += cut[s]
         u[s] = min(u[s], ceiling)
-    return n
 
 
 @kernel
@@ -231,7 +228,7 @@ def chain_sweeps(chain, c, v, u, w, a, target, budget):
         if is_leap_due and n < budget and width > target:
             leapt, floor = leap(w, x, y), lo
     if n % 2 == 1:
-        move(v, u, 1.0, 0.0)
+        copy(u, v)
     return n, first, width
 
 
@@ -267,7 +264,24 @@ def leap(x, y, z):
 
 @kernel
 def fast_rounds(
-    m, reward, blank, q, v, u, w, pair, pair_frozen, chain, step, tol, rounding, narrower, warm, look, budget
+    m,
+    reward,
+    blank,
+    q,
+    v,
+    u,
+    w,
+    pair,
+    pair_frozen,
+    chain,
+    step,
+    tol,
+    rounding,
+    narrower,
+    warm,
+    look,
+    budget,
+    most_sweeps,
 ):
     """Run rounds of policy improvement on a plain model, as long as a few sweeps over a policy are enough for it.
 
@@ -275,12 +289,13 @@ def fast_rounds(
     that made the bracket hardly narrower: news travels slowly, or rounding is all that is left. ``blank`` tells that v = 0: then
     the rewards are the values. The first ``warm`` rounds are full sweeps alone, and so are those after them, as long as each makes the
     bracket ``narrower`` as a round is to make it; ``step`` is that of the policy frozen so far.
-    Returns (rounds, sweeps over policies, lo, hi, changes, step, and of the last policy: target, sweeps, first width, last width). With
-    hi − lo ≤ tol the bracket is closed: v and q are those it belongs to, and nothing is swept.
+    No more than ``most_sweeps`` sweeps of either kind are made. Returns (rounds, sweeps over policies, lo, hi, changes, step, and of the
+    last policy: target, sweeps, first width, last width). With hi − lo ≤ tol the bracket is closed: v and q are those it belongs to, and
+    nothing is swept.
     """
     lo, hi, changes, total, n, rounds, narrowest, idle = -np.inf, np.inf, 0, 0, 0, 0, np.inf, 0
     target, first, last, before = 0.0, 0.0, 0.0, 0.0  # before: the last bracket, where the sweep before was a full one
-    while rounds < budget and last <= target and idle < _IDLE:
+    while rounds < budget and rounds + total < most_sweeps and last <= target and idle < _IDLE:
         if blank and rounds == 0:
             for i in range(q.size):
                 q[i] = reward[i]
@@ -293,20 +308,23 @@ def fast_rounds(
             break
         idle = 0 if hi - lo < _HARDLY * narrowest else idle + 1
         narrowest = min(narrowest, hi - lo)
-        if rounds < budget and (rounds <= warm or hi - lo <= narrower * before):  # the last one freezes a policy
+        most = most_sweeps - rounds - total
+        if (
+            rounds < budget and most > 0 and (rounds <= warm or hi - lo <= narrower * before)
+        ):  # the last one freezes a policy
             before = hi - lo
             move(v, u, 1.0, (lo + hi) / 2.0)
             continue
         before = 0.0
-        changes, most = follow(m.succ_ptr, m.succ, m.low, reward, pair, pair_frozen, chain)
-        step = step_of(most)
+        changes, out = follow(m.succ_ptr, m.succ, m.low, reward, pair, pair_frozen, chain)
+        step = step_of(out)
         target = target_of(hi - lo, tol, narrower, changes / pair.size)
         move(v, u, step, step * (lo + hi) / 2.0)
-        n, first, last = chain_sweeps(chain, np.inf, v, u, w, step, target, look)
+        n, first, last = chain_sweeps(chain, np.inf, v, u, w, step, target, min(look, most))
         total += n
         left = sweeps_left(n, first, last, target)
         if 0.0 < left <= _FEW_SWEEPS:
-            n, first, last = chain_sweeps(chain, np.inf, v, u, w, step, target, 2 + int(1.5 * left))
+            n, first, last = chain_sweeps(chain, np.inf, v, u, w, step, target, min(2 + int(1.5 * left), most - n))
             total += n
     return rounds, total, lo, hi, changes, step, target, n, first, last
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ class Solver:
 
     def __init__(self, factors: Factors, order: Any) -> None:
         """Keep them, and the order of the states."""
-        self._factors, self._order = factors, order
+        self._factors, self._order, self.n_states = factors, order, order.size
         self.nnz = factors.value.size + order.size
         """Numbers that are kept."""
 
@@ -92,15 +93,21 @@ class Solver:
         return x
 
 
-def factorise(chain: Chain, horizon: float, plan: Elimination) -> Solver | None:
-    """Factorise the equations of a policy with a horizon; None where they are singular to working precision."""
+def factorise(
+    chain: Chain, horizon: float, plan: Elimination, tell: Callable[[], None] = lambda: None
+) -> Solver | None:
+    """Factorise the equations of a policy with a horizon; None where they are singular to working precision.
+
+    ``tell`` is called about every 0.1 s.
+    """
     tree, fronts, size = plan.tree, plan.fronts, plan.size
     S = tree.order.size
     border = borders(*plan.graph, tree.order, tree.rank, fronts)
     factors = Factors(fronts, border, np.empty(int(size.values)), *np.empty((2, S)))
     factors.row_sum[tree.rank] = (1.0 - chain.cut) / horizon
     below = columns_below(chain, horizon, tree.rank, fronts)
-    room, progress = new_room(S, size), Progress(0, 0, 0)
+    room, progress = new_room(S, size), Progress(0, 0, 0, 0)
     while 0 <= progress.front < size.fronts:
         progress = eliminate(chain, horizon, tree, below, factors, room, progress, _CALL_PRODUCTS)
+        tell()
     return Solver(factors, tree.order) if progress.front > 0 else None

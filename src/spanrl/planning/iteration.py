@@ -68,6 +68,11 @@ class Iteration:
         return self._fixed or self._gamma > 0.0
 
     @property
+    def left(self) -> int:
+        """Sweeps that may still be made."""
+        return max(self.max_sweeps - self.sweeps, 0)
+
+    @property
     def over(self) -> bool:
         """Whether there is nothing left to do."""
         return self.converged or self.sweeps >= self.max_sweeps
@@ -91,7 +96,7 @@ class Iteration:
         """Take u = Fv as one full sweep: test its bracket."""
         self.lo, self.hi = bracket(self.v, self.u, self.problem.rounding)
         self.sweeps += 1
-        self.converged = self.width <= self.tol
+        self.converged, self.at_rounding = self.width <= self.tol, False
 
     def centre(self) -> None:
         """Shift v and u by the same constant, so that v keeps its digits."""
@@ -126,7 +131,7 @@ class Iteration:
 
     def sweep_to(self, target: int) -> None:
         """Run full sweeps until ``target`` sweeps are done or the bracket closes."""
-        self.values = None
+        self.values, self.at_rounding = None, False
         while self.sweeps < target and not self.converged:
             budget = min(self.budget, target - self.sweeps)
             with self.phase("sweeps"):

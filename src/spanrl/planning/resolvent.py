@@ -21,6 +21,7 @@ growing one for both. A solution that did harm makes it 64 times shorter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, isnan, log, sqrt
 from typing import NamedTuple
 
@@ -83,14 +84,15 @@ class _Order(NamedTuple):
 class Resolvent:
     """The linear systems of one solve. What was learnt about one policy predicts the cost of the next."""
 
-    def __init__(self, memory: float, *, is_cautious: bool) -> None:
-        """Allow the factors so many bytes; a cautious one lets the horizon of factors grow, too."""
-        self._is_cautious = is_cautious
+    def __init__(self, memory: float, *, is_cautious: bool, tell: Callable[[], None] = lambda: None) -> None:
+        """Allow the factors so many bytes; a cautious one lets the horizon of factors grow, too. ``tell`` is called about every 0.1 s."""
+        self._is_cautious, self._tell = is_cautious, tell
         self._memory = memory
         self._order: _Order | None = None
         self._elimination: Elimination | None = None  # of the last policy looked at
         self._horizon, self._longest = _FIRST_HORIZON, _LONGEST_HORIZON
-        self._iterations = 0.0  # of the last system; 0: none yet, infinite: it was no good
+        self._iterations = 0  # of the last system; 0: none yet
+        self._prefers_factors = False  # IDR was no good, or they were made once
         self._factor_cost = None if memory > 0 else inf  # of the last policy looked at; infinite: too large
         self._width, self._part = inf, 1.0  # of the bracket before the last system, and what that might leave of it
         self._system: System | None = None
@@ -112,10 +114,13 @@ class Resolvent:
             return 0.0
         return self._refused[0]
 
-    def cost(self, chain: Chain, slowness: float) -> float:
-        """Predict the nanoseconds of the next :meth:`solve`, on a chain that takes ``slowness`` sweeps for a factor of e."""
-        if self._factors is not None:
-            return float(_AGAIN_ENTRY * self._factors.nnz + _AGAIN_STATE * chain.out.size)
+    def cost(self, chain: Chain, slowness: float, *, again: bool) -> float:
+        """Predict the nanoseconds of the next system, on a chain that takes ``slowness`` sweeps for a factor of e.
+
+        ``again``: the factors of the last one serve, if there are any.
+        """
+        if again and self._factors is not None:
+            return self._again_cost(self._factors)
         krylov = self._krylov_cost(chain, slowness)
         if self._factor_cost is None:
             return krylov if krylov < inf else self._looking_cost(chain)
@@ -127,7 +132,10 @@ class Resolvent:
 
     def solve_again(self, d: Vector) -> Vector | None:
         """Return x for the same policy and another d, by the factors of the last system; None where it had none."""
-        return None if self._factors is None else self._factors.solve(d)
+        if self._factors is None:
+            return None
+        self.spent = self._again_cost(self._factors)
+        return self._factors.solve(d)
 
     def solve(
         self, chain: Chain, d: Vector, slowness: float, width: float, wanted: float, *, is_settled: bool
@@ -147,13 +155,15 @@ class Resolvent:
             self._horizon = min(max(self._horizon, wanted * slowness), self._longest)
         if self._factor_cost is None and self._looking_cost(chain) < _SMALL * _KRYLOV_CALL:
             self._look(chain)
+        self._width, self._part = width, max(_PART / wanted if is_settled else _ROUGHLY, _SMALLEST_PART)
         krylov = self._krylov_cost(chain, slowness)
-        if krylov <= (inf if self._factor_cost is None else self._factor_cost) and self._iterations < inf:
-            self._width, self._part = width, max(_PART / wanted if is_settled else _ROUGHLY, _SMALLEST_PART)
-            x = self._by_iterations(chain, d, krylov)
-            if x is not None:
-                return x
-        return self._by_new_factors(chain, d)
+        iterates = krylov < inf and krylov <= (inf if self._factor_cost is None else self._factor_cost)
+        x = self._by_iterations(chain, d, krylov) if iterates else None
+        if x is None:
+            x = self._by_new_factors(chain, d)
+        if x is None and not iterates and self._factor_cost == inf:  # this policy's are too large
+            x = self._by_iterations(chain, d, self._krylov_cost(chain, slowness))
+        return x
 
     def solve_in(self, chain: Chain, d: Vector) -> Vector | None:
         """Return x for the same policy with other states truncated, in the same way and with the same horizon."""
@@ -166,19 +176,24 @@ class Resolvent:
         """Note that the last solution was no good: the next one has a shorter horizon, and factors if they can be had."""
         self._longest = max(self.horizon / _LONGER**2, 2.0)
         self._horizon = min(self._horizon, self._longest)
-        self._prefer_factors()
+        self._factors, self._prefers_factors = None, True
 
     @property
     def horizon(self) -> float:
         """The horizon of the last system."""
         return self._longest if self._factors is not None and not self._is_cautious else self._horizon
 
-    def _prefer_factors(self) -> None:
-        """Let IDR count as hopeless, unless there is nothing else."""
-        self._iterations = self._iterations if self._factor_cost == inf else inf
+    @staticmethod
+    def _again_cost(factors: Solver) -> float:
+        return float(_AGAIN_ENTRY * factors.nnz + _AGAIN_STATE * factors.n_states)
 
     def _krylov_cost(self, chain: Chain, slowness: float) -> float:
-        """Predict the cost of IDR: half as many iterations again as the last system took, or a guess from the speed of sweeps."""
+        """Predict the cost of IDR: half as many iterations again as the last system took, or a guess from the speed of sweeps.
+
+        Infinite where factors are preferred, unless they are known to be too large.
+        """
+        if self._prefers_factors and self._factor_cost != inf:
+            return inf
         n = 1.5 * self._iterations if self._iterations else 4 + 7 * sqrt(min(self._horizon, slowness))
         return _KRYLOV_CALL + n * _iteration_cost(chain)
 
@@ -206,24 +221,24 @@ class Resolvent:
             run = run._replace(left=float(remainder(chain, self._system, self._horizon, d)))
         n = run.progress.n
         self.iterations += n
-        self._iterations = float(n)
+        self._iterations = n
         price = _KRYLOV_CALL + n * _iteration_cost(chain)
         self.spent += price
         self._lost += 0.0 if self._refused is None else price - self._refused[1]
         if run.left <= (_PARTIAL if self._factor_cost == inf else part):
             x: Vector = self._system.x
             return x
-        self._prefer_factors()
+        self._prefers_factors = True
         return None
 
     def _iterate(self, chain: Chain, d: Vector, run: _Run, price: float) -> _Run:
         """Go on until no more than a part of the residual is left, or so much has been spent on this system."""
         system, horizon, one = self._system, self._horizon, _iteration_cost(chain)
         part, progress, goal, left = run
-        most, chunk = min(int(min(price / one, _MOST_ITERATIONS)), _MOST_ITERATIONS), max(1, int(_CALL / one))
+        most, chunk = int(min(price / one, _MOST_ITERATIONS)), max(1, int(_CALL / one))
         while progress.n < most and left > part and goal > _SMALLEST_GOAL:
-            before = progress.n
-            progress = iterate(chain, system, progress, goal, min(chunk, most - before))
+            progress = iterate(chain, system, progress, goal, min(chunk, most - progress.n))
+            self._tell()
             if isnan(progress.norm):
                 return _Run(part, progress, goal, inf)
             if progress.norm <= goal * progress.first:
@@ -249,7 +264,7 @@ class Resolvent:
 
     def _look(self, chain: Chain) -> None:
         """Order the states for elimination, and count what a factorisation would cost: infinite where the factors are too large."""
-        self._has_looked = True
+        self._has_looked, self._elimination = True, None  # two of them at a time would take too much room
         found = self._elimination = self._eliminated(chain, neighbours(chain.ptr, chain.succ))
         self._factor_cost, self._refused = inf, None
         if found is not None and found.n_bytes <= self._memory:
@@ -293,10 +308,10 @@ class Resolvent:
         self.spent += price
         horizon = self._horizon if self._is_cautious else self._longest
         self._system = None  # factors need the room
-        self._factors = factorise(chain, horizon, plan)
+        self._factors = factorise(chain, horizon, plan, self._tell)
         if self._factors is None:
             return None
-        self._prefer_factors()
+        self._prefers_factors = True
         self.factor_size = max(self.factor_size, self._factors.nnz)
         return self._factors.solve(d)
 

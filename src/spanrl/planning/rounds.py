@@ -108,7 +108,8 @@ class Rounds:
         self._values, self._w = np.empty(p.n_pairs), np.empty(p.n_states)
         self._width_then = inf
         self._forecast = Forecast()
-        self._resolvent, self._tell_missed = Resolvent(memory, is_cautious=not self._is_monotone), tell_missed
+        self._resolvent = Resolvent(memory, is_cautious=not self._is_monotone, tell=iteration.tell)
+        self._tell_missed = tell_missed
         self._slowness, self._is_hopeless = inf, False
         self._before: _Before | None = None
         self._best_lo, self._best_hi, self._marked, self._narrowest, self._stale = -inf, inf, inf, inf, 0
@@ -163,11 +164,11 @@ class Rounds:
     def _run_fast(self) -> _Look:
         """Run rounds in compiled code as long as policies mix fast."""
         it, p = self._it, self._it.problem
-        chain, budget = self._policy.chain, max(1, min(it.budget, (it.max_sweeps - it.sweeps) // 2))
+        chain = self._policy.chain
         with it.phase("sweeps"):
             rounds, n, it.lo, it.hi, self._policy.changes, self._policy.step, *look = fast_rounds(
                 p.arrays, p.reward, self._blank, self._values, it.v, it.u, self._w, self._pair, self._policy.pair, chain,
-                self._policy.step, it.tol, p.rounding, self._narrower, self._warm, _LOOK, budget,
+                self._policy.step, it.tol, p.rounding, self._narrower, self._warm, _LOOK, it.budget, it.left,
             )  # fmt: skip
         it.sweeps += rounds + n
         it.converged = it.width <= it.tol
@@ -284,7 +285,9 @@ class Rounds:
         target = target_of(it.width, it.tol, self._narrower, self._policy.changes / it.v.size)
         move(it.v, it.u, self._policy.step, self._policy.step * (it.lo + it.hi) / 2)
         with it.phase("sweeps"):
-            n, *widths = chain_sweeps(self._policy.chain, it.c, it.v, it.u, self._w, self._policy.step, target, _LOOK)
+            n, *widths = chain_sweeps(
+                self._policy.chain, it.c, it.v, it.u, self._w, self._policy.step, target, min(_LOOK, it.left)
+            )
         it.sweeps += n
         return _Look(target, n, *widths)
 
@@ -297,9 +300,10 @@ class Rounds:
         if self._may_solve:
             rounds = self._forecast.rounds_left(self._it.width, self._it.tol, target / self._it.width)
             by_sweeps = rounds * (self._full_cost + (n + need) * price)
-            by_systems = _SYSTEMS * (self._full_cost + self._resolvent.cost(chain, self._slowness))
+            again = self._it.width <= _NARROWER * self._width_then  # the last factors still do much
+            by_systems = _SYSTEMS * (self._full_cost + self._resolvent.cost(chain, self._slowness, again=again))
             if (need or rounds == inf) and by_systems < by_sweeps:
-                self._solve()
+                self._solve(again)
                 return
         if need > 0.0:
             self._sweep(target, min(need, float(_INNER)), price)
@@ -316,7 +320,8 @@ class Rounds:
 
     def _sweep(self, target: float, most: float, price: float) -> None:
         """Sweep over the policy until its bracket is as narrow as the target, or for so many sweeps."""
-        it, left, chunk = self._it, max(1, int(1.2 * most)), max(1, int(_CALL / price))
+        it, chunk = self._it, max(1, int(_CALL / price))
+        left = min(max(1, int(1.2 * most)), it.left)
         a = (_DAMPED if most >= _INNER else 1.0) * self._policy.step
         with it.phase("sweeps"):
             while left > 0:
@@ -325,10 +330,9 @@ class Rounds:
                 left = 0 if width <= target else left - n
                 it.tell()
 
-    def _solve(self) -> None:
-        """Evaluate the policy by a linear system."""
+    def _solve(self, again: bool) -> None:
+        """Evaluate the policy by a linear system; ``again``: by the factors of the last one, if there are any."""
         it = self._it
-        again = it.width <= _NARROWER * self._width_then  # the factors still do much
         self._width_then = it.width
         with it.phase("linear systems"):
             before = self._policy.passes + self._resolvent.iterations

@@ -20,6 +20,7 @@ bracket is at most ``tol`` wide; nothing else is a stopping rule, so that warm s
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from math import inf, nan
@@ -91,7 +92,7 @@ def solve(
         damping: a in (0, 1], fixed; default: 1, lowered when the bracket stops narrowing.
         contraction: γ in [0, 1), to stop by the paper's rule; value iteration is then left as the paper has it.
         policy: in truncated states "mixture" (the paper) or "greedy".
-        max_sweeps: give up after so many sweeps.
+        max_sweeps: give up after so many sweeps. A linear system that has begun is solved, and one more sweep certifies what was found.
         on_fail: "raise" a ``NotConvergedError`` that carries the partial solution, or "return" it with ``converged=False``.
         threads: how many threads may share the sweeps of a large model (10⁶ transitions or more; smaller ones are faster with one).
             The result is the same to the last bit.
@@ -238,8 +239,8 @@ def _run(model: Model, iteration: Iteration, method: str, v: Vector | None, memo
         enough = f"{1.25 * needed:.1e}"
         warnings.warn(
             f"solve: the factors of a linear system would save much time, but need about {needed / 1e6:.3g} MB, and memory allows "
-            f"{memory / 1e6:.3g} MB. It goes on without them; give memory={enough} (spanrl plan: --memory {enough}) to have them.",
-            stacklevel=7,
+            f"{memory / 1e6:.3g} MB. It continues without them; give memory={enough} (spanrl plan: --memory {enough}) to have them.",
+            stacklevel=_caller_level(),
         )
 
     rounds = Rounds(iteration, may_solve=method == "auto", memory=memory, tell_missed=tell_missed)
@@ -247,6 +248,14 @@ def _run(model: Model, iteration: Iteration, method: str, v: Vector | None, memo
         return _How(rounds.method, rounds.factor_size)
     iteration.run()
     return _How("value-iteration", rounds.factor_size)
+
+
+def _caller_level() -> int:
+    """Return the ``stacklevel`` of a warning that points to the caller of this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("spanrl."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _solve_directly(model: Model, iteration: Iteration, v: Vector | None) -> Vector | None:
