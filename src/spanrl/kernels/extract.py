@@ -25,8 +25,9 @@ def longest_row(ptr):
 def best_pairs(pair_ptr, q, sign, tie, most, noise, top, pair, at_pair):
     """Set top(s) to the best q of the pairs of s, the largest sign·q, pair(s) to the first one that ties with it and at_pair(s) to its q.
 
-    Ties are values within ``tie`` times the spread of all values and within ``most``, or within ``noise`` times the largest one. To find
-    them, all pairs are looked at, from the last to the first: where to stop could not be foretold, and a wrong guess costs more.
+    Ties are values within ``tie`` times the spread of all values, or within ``noise`` times the largest one, but never farther apart than
+    ``most``. To find them, all pairs are looked at, from the last to the first: where to stop could not be foretold, and a wrong guess
+    costs more.
     """
     low, high, i, one = np.inf, -np.inf, np.uint64(0), np.uint64(1)
     for s in range(top.size):
@@ -37,7 +38,7 @@ def best_pairs(pair_ptr, q, sign, tie, most, noise, top, pair, at_pair):
             best = max(best, sign * x)
             i += one
         top[s] = sign * best
-    behind = max(min(tie * (high - low), most), noise * max(abs(low), abs(high)))
+    behind = min(max(tie * (high - low), noise * max(abs(low), abs(high))), most)
     for s in range(pair.size):
         least, at = sign * top[s] - behind, 0
         for k in range(pair_ptr[s + 1] - 1, pair_ptr[s] - 1, -1):

@@ -146,7 +146,7 @@ def new_room(S: int, size: Size) -> Room:
     return Room(np.empty(n * n), np.empty(int(size.waiting)), np.empty(size.fronts, dtype=np.int64), place, to)
 
 
-class Progress(NamedTuple):
+class EliminationProgress(NamedTuple):
     """Where a factorisation stands between two calls."""
 
     front: int  # that comes next; −1: a pivot is 0
@@ -178,14 +178,14 @@ def eliminate(chain, horizon, tree, below, f, room, progress, budget):
                 top = add_child(border, *ends, room.place, room.to, stack, top, front, n)
         at, left = reduce(front, w, n, begin, border, b0, f.pivot, f.row_sum, at, left)
         if at < 0:
-            return Progress(-1, 0, depth, top)
+            return EliminationProgress(-1, 0, depth, top)
         if at == n:
             top = keep(front, w, n, f.value, f.fronts.value_ptr[j], stack, top)
             if b > 0:
                 waiting[depth] = j
                 depth += 1
             j, at = j + 1, 0
-    return Progress(j, at, depth, top)
+    return EliminationProgress(j, at, depth, top)
 
 
 @kernel

@@ -11,7 +11,7 @@ they are taken away: with one·νᵀx added to the left-hand side, ν the mean, 
 because of them.
 
 IDR forces the residual into spaces that shrink by four dimensions with every cycle of five iterations. A few slow modes, as a chain of
-many parts has them, cost it little, however slow they are; it keeps no more than a dozen vectors and needs no restarts.
+many parts has them, cost it little, however slow they are; it keeps some twenty vectors and needs no restarts.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ class System(NamedTuple):
     steps: Any  # float64 [SIDES, S]    directions of y
     images: Any  # float64 [SIDES, S]   the left-hand side at each of them
     inner: Any  # float64 [SIDES, SIDES]   shadow·images, lower triangular
-    small: Any  # float64 [3, SIDES]   shadow·residual; coefficients; in small[2, 0] the length of the last step along the residual
+    projected: Any  # float64 [SIDES]   shadow·residual
+    weights: Any  # float64 [SIDES]     of the older directions in the next one
+    along: Any  # float64 [1]           length of the last step along the residual
 
 
-class Progress(NamedTuple):
+class KrylovProgress(NamedTuple):
     """Where the iteration stands between two calls."""
 
     n: int  # iterations so far
@@ -60,8 +62,8 @@ def new_system(chain: Any) -> System:
     S = chain.out.size
     scale, one, x, y, b, r, t = np.empty((7, S))
     shadow, (steps, images) = np.random.default_rng(0).random((SIDES, S)) - 0.5, np.empty((2, SIDES, S))
-    middle, inner, small = np.empty(S, dtype=np.int64), np.empty((SIDES, SIDES)), np.empty((3, SIDES))
-    return System(middle, scale, one, x, y, b, r, t, shadow, steps, images, inner, small)
+    middle, inner, (projected, weights) = np.empty(S, dtype=np.int64), np.empty((SIDES, SIDES)), np.empty((2, SIDES))
+    return System(middle, scale, one, x, y, b, r, t, shadow, steps, images, inner, projected, weights, np.empty(1))
 
 
 @kernel
@@ -161,7 +163,7 @@ def start(chain, system, horizon, d):
         system.middle[s] = middle
     forward(chain, system, system.b)
     norm = renew(chain, system)
-    return Progress(0, norm, norm)
+    return KrylovProgress(0, norm, norm)
 
 
 @kernel
@@ -169,7 +171,7 @@ def renew(chain, system):
     """Begin anew at y, with its true residual: that of the iteration may have drifted from it. Return its norm."""
     b, r = system.b, system.r
     apply(chain, system, system.y, r)
-    system.steps[:], system.images[:], system.small[2, 0] = 0.0, 0.0, 1.0
+    system.steps[:], system.images[:], system.along[0] = 0.0, 0.0, 1.0
     for i in range(SIDES):
         for k in range(SIDES):
             system.inner[i, k] = 1.0 if i == k else 0.0
@@ -194,7 +196,7 @@ def iterate(chain, system, progress, goal, budget):
     most = n + budget
     while n < most and norm > goal * first and norm > _SMALLEST:
         for i in range(SIDES):
-            system.small[0, i] = dot(system.shadow[i], system.r)
+            system.projected[i] = dot(system.shadow[i], system.r)
         for k in range(SIDES):
             if norm > goal * first and norm > _SMALLEST:
                 norm = step(chain, system, k)
@@ -202,7 +204,7 @@ def iterate(chain, system, progress, goal, budget):
         if norm > goal * first and norm > _SMALLEST:
             norm = shrink(chain, system)
             n += 1
-    return Progress(n, first, norm)
+    return KrylovProgress(n, first, norm)
 
 
 @kernel
@@ -212,7 +214,7 @@ def step(chain, system, k):
     Loops have one vector of each kind, so that several of their entries are calculated at a time.
     """
     y, r, shadow, steps, images, inner = system.y, system.r, system.shadow, system.steps, system.images, system.inner
-    f, c, along = system.small[0], system.small[1], system.small[2, 0]
+    f, c, along = system.projected, system.weights, system.along[0]
     new, image = steps[k], images[k]
     for i in range(k, SIDES):
         c[i] = f[i]
@@ -256,7 +258,7 @@ def shrink(chain, system):
         return np.nan
     cosine, square = abs(along) / (size * np.sqrt(dot(r, r))), 0.0
     length = along / size**2 * (_ANGLE / cosine if 0.0 < cosine < _ANGLE else 1.0)
-    system.small[2, 0] = length if length != 0.0 else 1.0
+    system.along[0] = length if length != 0.0 else 1.0
     for s in range(y.size):
         y[s] += length * r[s]
         r[s] -= length * image[s]

@@ -17,8 +17,8 @@ from spanrl.kernels.jit import kernel
 _SHORTEST = 1e-3  # probabilities of leaving below which steps are not made longer: they would cost digits
 _LEAST_NARROWER = 1e-4
 _EVERY = 6  # sweeps between two looks for a leap
+_FEW_SWEEPS = 25  # over one policy: not worth leaving compiled code
 _LONGEST_LEAP = 1e-6  # 1 − λ: beyond that digits are lost
-_FEW_SWEEPS = 25  # over one policy: not worth looking for another way
 _IDLE, _HARDLY = 8, 0.9  # rounds that made the bracket hardly narrower: the caller is to look
 
 

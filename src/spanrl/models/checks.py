@@ -82,6 +82,11 @@ def row_sums(ptr: Array, values: Array) -> NDArray[np.float64]:
     return out
 
 
+def misses_one(sums: Array, n: ArrayLike) -> NDArray[np.bool_]:
+    """Tell which sums of n probabilities are off by more than adding them may be."""
+    return np.abs(sums - 1.0) > 2.0**-52 * (np.asarray(n) + 1.0)
+
+
 def reject(who: str, bad: NDArray[np.bool_], where: Where, rule: str, values: Array | None, remedy: str) -> None:
     """Raise a ModelError that names the first of the ``bad`` entries and how many there are."""
     if not bad.any():

@@ -189,7 +189,7 @@ class _Functions:
         total = prob.sum(axis=0)
         bad = ~(np.abs(total - 1.0) <= checks.SUM_TOL)
         self._reject(bad, states, a, "", lambda i: f"sum to {total[i]:.12g}, must sum to 1 within {checks.SUM_TOL:g}")
-        off = np.abs(total - 1.0) > checks.ROUNDING
+        off = checks.misses_one(total, len(rows))
         if off.any():
             prob /= np.where(off, total, 1.0)
         mean = np.clip((prob * reward).sum(axis=0), reward.min(axis=0), reward.max(axis=0))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -40,7 +40,7 @@ class MDP(PairTable):
 
     Make one with :meth:`from_function` or :meth:`from_grid`, with :meth:`from_dense`, :meth:`from_pairs` or :meth:`from_scipy`, or with
     :meth:`from_gymnasium`; the constructor itself takes arrays that are valid already. Probabilities of a row must sum to one within
-    1e-8; rows that are off by more than 1e-12 are rescaled.
+    1e-8; rows that are off by more than rounding are rescaled.
 
     Attributes:
         n_states, n_actions, n_pairs, max_support: S, the number of actions, of available pairs, and Γ.
@@ -83,6 +83,7 @@ class MDP(PairTable):
     action_names: tuple[Any, ...] | None = None
     costs: bool = False
     range_is_found: bool = False
+    row_error: float = field(init=False, default=0.0)  # by how much a row misses the sum of one, at the most
 
     def check(self) -> None:
         """Check rewards, rows and names."""
@@ -94,7 +95,8 @@ class MDP(PairTable):
         ends, letter = flip_ends(self.costs, self.r_min, self.r_max), "cost" if self.costs else "r"
         paid = flip(self.costs, self.reward)
         checks.rewards("MDP", "reward", paid, *ends, lambda i: f"{letter}{self.where(i)}")
-        checked_sums(self.succ_ptr, self.prob, lambda i: f"P{self.where(i)}")
+        sums = checked_sums(self.succ_ptr, self.prob, lambda i: f"P{self.where(i)}")
+        object.__setattr__(self, "row_error", float(np.abs(sums - 1.0).max()))
         checks.reject("MDP", ~(self.prob > 0), lambda j: f"prob[{j}]", "must be above 0", self.prob, "Leave out zeros.")
 
     @classmethod

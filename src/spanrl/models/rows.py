@@ -59,7 +59,7 @@ def clean_rows(
             prob, succ = np.add.reduceat(prob, np.flatnonzero(first)), succ[first]
             ptr = np.concatenate(([0], np.cumsum(np.bincount(rows[first], minlength=ptr.size - 1))))
     sums = checked_sums(ptr, prob, where)
-    off = np.abs(sums - 1.0) > checks.ROUNDING
+    off = checks.misses_one(sums, np.diff(ptr))
     if off.any():
         prob = prob / np.repeat(np.where(off, sums, 1.0), np.diff(ptr))
     return ptr, succ, prob

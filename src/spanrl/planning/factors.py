@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from spanrl.kernels.elimination_tree import Tree, count_factors, new_tree
 from spanrl.kernels.factors import (
+    EliminationProgress,
     Factors,
     Fronts,
-    Progress,
     Size,
     borders,
     columns_below,
@@ -22,13 +22,11 @@ from spanrl.kernels.factors import (
     substitute,
 )
 from spanrl.kernels.policies import Chain
+from spanrl.planning import prices
 from spanrl.planning.problem import Vector
 
 Graph = tuple[NDArray[np.int64], NDArray[np.uint32]]
 """The neighbours of each state, compressed."""
-
-# Nanoseconds, measured on one machine; the ratios are what matters.
-_CALL, _STATE, _FRONT, _VALUE, _PRODUCT = 5e4, 25.0, 70.0, 16.0, 0.16
 
 # Bytes: of a number and a place in a list; per state and per front, for tree, pivots and places; per transition.
 _NUMBER, _PLACE = 8.0, 4.0
@@ -48,9 +46,7 @@ class Elimination(NamedTuple):
     @property
     def cost(self) -> float:
         """Nanoseconds of the factors."""
-        one = self.size
-        size = _STATE * self.tree.order.size + _FRONT * one.fronts + _VALUE * one.values
-        return float(_CALL + size + _PRODUCT * one.products)
+        return prices.factors(self.tree.order.size, self.size)
 
     @property
     def n_bytes(self) -> float:
@@ -74,7 +70,7 @@ def most_entries(memory: float) -> float:
 
 def most_products(nanoseconds: float) -> float:
     """Return how many multiplications may be done in that time."""
-    return nanoseconds / _PRODUCT
+    return nanoseconds / prices.PRODUCT
 
 
 class Solver:
@@ -106,7 +102,7 @@ def factorise(
     factors = Factors(fronts, border, np.empty(int(size.values)), *np.empty((2, S)))
     factors.row_sum[tree.rank] = (1.0 - chain.cut) / horizon
     below = columns_below(chain, horizon, tree.rank, fronts)
-    room, progress = new_room(S, size), Progress(0, 0, 0, 0)
+    room, progress = new_room(S, size), EliminationProgress(0, 0, 0, 0)
     while 0 <= progress.front < size.fronts:
         progress = eliminate(chain, horizon, tree, below, factors, room, progress, _CALL_PRODUCTS)
         tell()

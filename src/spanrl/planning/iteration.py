@@ -21,6 +21,7 @@ _FIRST_LOOK = 16  # sweeps before the first look at the speed; then at every dou
 _STALL = 0.9  # narrowing by less than this factor while the sweeps doubled: dampen
 _HARD_STALL = 0.999  # the same, once damped: slow mixing is no reason to dampen more
 _DAMPINGS = (1.0, 0.9, 0.5)
+_WITHIN = 1 - 1e-9  # of c: then nothing is truncated, also in exact numbers
 _NOISE = 1.4e-14  # a bracket this narrow, in units of v, is noise
 
 
@@ -121,6 +122,10 @@ class Iteration:
             before, look = self.width, 2 * look
         return True
 
+    def start_anew(self) -> None:
+        """Go to v = 0."""
+        self.v[:], self.values, self._damping = 0.0, None, self._damping if self._fixed else 1.0
+
     def certify(self, v: Vector) -> None:
         """Go to v, apply F once and test the bracket."""
         self.v[:], self.values = v, None
@@ -156,7 +161,7 @@ class Iteration:
         """Where rounding is all that is left of the bracket, take the one that keeps more digits; note where that does not close either."""
         if self.converged or not self.is_noise():
             return
-        if self.problem.arrays.kind == PLAIN and not self.is_projected:
+        if self.problem.arrays.kind == PLAIN and not self.has_differences and np.ptp(self.u) < _WITHIN * self.c:
             self.values = np.empty(self.problem.n_pairs)
             self.lo, self.hi = sharp_bracket(self.problem.arrays, self.problem.reward, self.v, self.values)
             self.converged = self.width <= self.tol

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.kernels.layout import BOX, FREE, PLAIN
-from spanrl.planning.problem import NOISE, Problem, Vector
+from spanrl.planning.problem import Problem, Vector
 
 Edges = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -43,7 +43,7 @@ def gain_gap(problem: Problem, v: Vector) -> tuple[int, int, float, float] | Non
     action* then means no action and no model of the set, and the greedy actions come with their rows at v. In the pessimistic sense
     it is the other way round.
     """
-    choice = problem.best(v)
+    choice = problem.best(v, most=0.0)
     d = choice.value - v
     every = np.arange(problem.n_pairs)
     optimistic = problem.sign > 0
@@ -59,7 +59,7 @@ def gain_gap(problem: Problem, v: Vector) -> tuple[int, int, float, float] | Non
     lowest = np.full(label_up.max() + 1, np.inf)
     np.minimum.at(lowest, label_up, d)
     best = closed_up[np.argmax(lowest[closed_up])]
-    noise = NOISE * float(np.abs(choice.value).max())
+    noise = problem.rounding * float(max(np.abs(choice.value).max(), np.abs(v).max()))
     low, high = float(lowest[best]) - noise, float(highest[worst]) + noise
     if low <= high + _MARGIN * float(np.ptp(d)):
         return None

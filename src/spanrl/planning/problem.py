@@ -52,6 +52,8 @@ class Problem:
     reward: Vector
     sign: float
     workspace: Any
+    off: float = 0.0
+    """By how much a row misses the sum of one, at the most."""
 
     @property
     def n_states(self) -> int:
@@ -70,9 +72,16 @@ class Problem:
 
     @cached_property
     def rounding(self) -> float:
-        """What rounding may take from a value, in units of the largest one: a sum of n products is off by n units at the most."""
-        least = KL_ROUNDING if self.arrays.kind == KL else ROUNDING
-        return max(least, (int(longest_row(self.arrays.succ_ptr)) + 3) * _UNIT)
+        """What rounding may take from a value, in units of the largest one: a sum of n products is off by n units at the most.
+
+        Unlisted states are summed as differences of sums over all states.
+        """
+        m = self.arrays
+        least = KL_ROUNDING if m.kind == KL else ROUNDING
+        n = int(longest_row(m.succ_ptr)) + 3
+        if m.kind == BOX and (m.rest > 0.0).any():
+            n += self.n_states
+        return max(least, n * _UNIT + self.off)
 
     def backup(self, v: Vector) -> Vector:
         """Return Lv."""
@@ -89,7 +98,8 @@ class Problem:
     def best(self, v: Vector, sign: float = 1.0, most: float = np.inf, values: Vector | None = None) -> BestPairs:
         """Return the maximum over the actions of each state and the lowest action that attains it (sign −1: the minimum).
 
-        Ties are values within 1e-10 of the spread of all values, and within ``most``. ``values`` are those of the pairs at v, if known.
+        Ties are values within 1e-10 of the spread of all values, or of rounding, and within ``most``. ``values`` are those of the pairs at
+        v, if known.
         """
         q = self.values(v) if values is None else values
         top, pair = np.empty(self.n_states), np.empty(self.n_states, dtype=np.int64)
@@ -142,9 +152,10 @@ def prepare(model: Model, sense: str = "optimistic", who: str = "solve") -> Prob
     sign = 1.0 if sense == "optimistic" else -1.0
     if isinstance(model, MDP):
         arrays = Arrays(PLAIN, model.pair_ptr, model.succ_ptr, model.succ, model.prob, _EMPTY, _EMPTY, _EMPTY)
-        return Problem(arrays, model.reward, 1.0, _NO_WORKSPACE)
+        return Problem(arrays, model.reward, 1.0, _NO_WORKSPACE, model.row_error)
     arrays = _ball_arrays(model) if model.radius.size else _box_arrays(model)
-    return Problem(arrays, model.r_high if sign > 0 else model.r_low, sign, workspace(arrays))
+    off = np.abs(1.0 - checks.row_sums(model.succ_ptr, model.p_low)).max() if model.radius.size else 0.0
+    return Problem(arrays, model.r_high if sign > 0 else model.r_low, sign, workspace(arrays), float(off))
 
 
 def _ball_arrays(model: BoundedMDP) -> Arrays:

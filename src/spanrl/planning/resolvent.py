@@ -6,7 +6,7 @@ states that take 3²⁰⁰⁰ steps to leave do no harm, as no value grows beyon
 
 *Truncated states.* With a span bound c, F_d v(s) = F_d v(s₀) + c in them, s₀ the lowest state. Subtracting the equation of s₀ leaves
 x(s) − x(s₀) = c + v(s₀) − v(s): a row with one entry besides the diagonal. All rows make an M-matrix. Who is truncated is found in
-:mod:`spanrl.planning.frozen`.
+:mod:`spanrl.planning.policy_evaluation`.
 
 *Two ways to solve it.* A Krylov method, IDR (:mod:`spanrl.kernels.krylov`), where it takes few iterations; and sparse factors
 (:mod:`spanrl.kernels.factors`) in an order by nested dissection (:mod:`spanrl.kernels.dissection`), whose cost is counted beforehand.
@@ -29,8 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spanrl.kernels.dissection import PATIENCE, dissect, neighbours
-from spanrl.kernels.krylov import Progress, System, gather, iterate, new_system, remainder, renew, start
+from spanrl.kernels.krylov import KrylovProgress, System, gather, iterate, new_system, remainder, renew, start
 from spanrl.kernels.policies import Chain
+from spanrl.planning import prices
 from spanrl.planning.factors import (
     Elimination,
     Graph,
@@ -41,13 +42,6 @@ from spanrl.planning.factors import (
     most_products,
 )
 from spanrl.planning.problem import Vector
-
-# Nanoseconds, measured on one machine; the ratios are what matters.
-_KRYLOV_CALL, _KRYLOV_ENTRY, _KRYLOV_STATE = 1e5, 1.3, 6.0  # one iteration: a pass over the rows, and the vectors
-_ORDER_ENTRY, _ORDER_STATE = 80.0, 150.0  # neighbours, dissection, count
-_COUNT_ENTRY, _COUNT_STATE = 20.0, 40.0  # neighbours and count, where there is an order, or none is found
-_AGAIN_ENTRY, _AGAIN_STATE = 3.0, 10.0  # another right-hand side
-_CALL = 5e7  # a kernel call: Ctrl-C is seen in between
 
 _FIRST_HORIZON, _LONGEST_HORIZON, _LONGER = 64.0, 1e8, 8.0  # of IDR, of both, and the growth from system to system
 _MUCH_LONGER, _MOST_HORIZON = 1e4, 1e15  # where the policy stays the same, and its factors did little
@@ -69,7 +63,7 @@ class _Run(NamedTuple):
     """How far IDR has come with one system."""
 
     part: float  # of the residual that may be left
-    progress: Progress
+    progress: KrylovProgress
     goal: float  # of the preconditioned system, for that
     left: float = 1.0
 
@@ -97,7 +91,7 @@ class Resolvent:
         self._width, self._part = inf, 1.0  # of the bracket before the last system, and what that might leave of it
         self._system: System | None = None
         self._factors: Solver | None = None  # of the last system, where it was solved by them
-        self._has_looked = False
+        self._has_counted = False
         self._refused: tuple[float, float] | None = None  # the bytes and the price of factors that are not allowed
         self._lost = 0.0  # nanoseconds of IDR beyond that price, system by system
         self.spent = 0.0
@@ -120,10 +114,10 @@ class Resolvent:
         ``again``: the factors of the last one serve, if there are any.
         """
         if again and self._factors is not None:
-            return self._again_cost(self._factors)
+            return prices.substitution(self._factors.n_states, self._factors.nnz)
         krylov = self._krylov_cost(chain, slowness)
         if self._factor_cost is None:
-            return krylov if krylov < inf else self._looking_cost(chain)
+            return krylov if krylov < inf else self._counting_cost(chain)
         return min(krylov, self._factor_cost)
 
     def forget(self) -> None:
@@ -134,7 +128,7 @@ class Resolvent:
         """Return x for the same policy and another d, by the factors of the last system; None where it had none."""
         if self._factors is None:
             return None
-        self.spent = self._again_cost(self._factors)
+        self.spent = prices.substitution(self._factors.n_states, self._factors.nnz)
         return self._factors.solve(d)
 
     def solve(
@@ -149,12 +143,12 @@ class Resolvent:
             self._longest = min(self._longest * _MUCH_LONGER, _MOST_HORIZON)
         else:
             self._longest = min(self._longest * _LONGER, _LONGEST_HORIZON)
-        self._factors, self._has_looked, self.spent = None, False, 0.0
+        self._factors, self._has_counted, self.spent = None, False, 0.0
         self._horizon = min(self._horizon * _LONGER, self._longest)
         if is_settled:
             self._horizon = min(max(self._horizon, wanted * slowness), self._longest)
-        if self._factor_cost is None and self._looking_cost(chain) < _SMALL * _KRYLOV_CALL:
-            self._look(chain)
+        if self._factor_cost is None and self._counting_cost(chain) < _SMALL * prices.KRYLOV_CALL:
+            self._count_factors(chain)
         self._width, self._part = width, max(_PART / wanted if is_settled else _ROUGHLY, _SMALLEST_PART)
         krylov = self._krylov_cost(chain, slowness)
         iterates = krylov < inf and krylov <= (inf if self._factor_cost is None else self._factor_cost)
@@ -169,7 +163,7 @@ class Resolvent:
         """Return x for the same policy with other states truncated, in the same way and with the same horizon."""
         if self._factors is None:
             return self._by_iterations(chain, d, 0.0)
-        self._has_looked, self._factors = False, None
+        self._has_counted, self._factors = False, None
         return self._by_new_factors(chain, d)
 
     def distrust(self) -> None:
@@ -178,14 +172,16 @@ class Resolvent:
         self._horizon = min(self._horizon, self._longest)
         self._factors, self._prefers_factors = None, True
 
+    def turn_to_factors(self) -> bool:
+        """Note that IDR does not get on; return whether there are factors to be tried instead."""
+        turns = self.iterations > 0 and not self._prefers_factors and self._factor_cost != inf
+        self._prefers_factors = True
+        return turns
+
     @property
     def horizon(self) -> float:
         """The horizon of the last system."""
         return self._longest if self._factors is not None and not self._is_cautious else self._horizon
-
-    @staticmethod
-    def _again_cost(factors: Solver) -> float:
-        return float(_AGAIN_ENTRY * factors.nnz + _AGAIN_STATE * factors.n_states)
 
     def _krylov_cost(self, chain: Chain, slowness: float) -> float:
         """Predict the cost of IDR: half as many iterations again as the last system took, or a guess from the speed of sweeps.
@@ -195,7 +191,7 @@ class Resolvent:
         if self._prefers_factors and self._factor_cost != inf:
             return inf
         n = 1.5 * self._iterations if self._iterations else 4 + 7 * sqrt(min(self._horizon, slowness))
-        return _KRYLOV_CALL + n * _iteration_cost(chain)
+        return prices.KRYLOV_CALL + n * prices.krylov_iteration(chain)
 
     def _by_iterations(self, chain: Chain, d: Vector, predicted: float) -> Vector | None:
         """Iterate until as little of the residual is left as is wanted, or until factors are the better way; then return None.
@@ -208,12 +204,12 @@ class Resolvent:
         part = self._part / max(1.0, 2.0 * float(np.abs(d).max()) / self._width)
         run = _Run(part, start(chain, self._system, self._horizon, d), part / 3)
         if self._factor_cost is None:
-            looking = self._looking_cost(chain)
-            run = self._iterate(chain, d, run, _TRIAL * looking)
-            if run.left > part and _promised(chain, run) <= _SLOWLY * looking:
-                run = self._iterate(chain, d, run, looking)
+            counting = self._counting_cost(chain)
+            run = self._iterate(chain, d, run, _TRIAL * counting)
+            if run.left > part and _promised(chain, run) <= _SLOWLY * counting:
+                run = self._iterate(chain, d, run, counting)
             if run.left > part:
-                self._look(chain)
+                self._count_factors(chain)
         if run.left > part and self._factor_cost is not None and predicted <= self._factor_cost:
             run = self._iterate(chain, d, run, self._factor_cost)
         if run.left > part and self._factor_cost == inf and not isnan(run.progress.norm):  # nothing else is to be had
@@ -222,7 +218,7 @@ class Resolvent:
         n = run.progress.n
         self.iterations += n
         self._iterations = n
-        price = _KRYLOV_CALL + n * _iteration_cost(chain)
+        price = prices.KRYLOV_CALL + n * prices.krylov_iteration(chain)
         self.spent += price
         self._lost += 0.0 if self._refused is None else price - self._refused[1]
         if run.left <= (_PARTIAL if self._factor_cost == inf else part):
@@ -233,9 +229,9 @@ class Resolvent:
 
     def _iterate(self, chain: Chain, d: Vector, run: _Run, price: float) -> _Run:
         """Go on until no more than a part of the residual is left, or so much has been spent on this system."""
-        system, horizon, one = self._system, self._horizon, _iteration_cost(chain)
+        system, horizon, one = self._system, self._horizon, prices.krylov_iteration(chain)
         part, progress, goal, left = run
-        most, chunk = int(min(price / one, _MOST_ITERATIONS)), max(1, int(_CALL / one))
+        most, chunk = int(min(price / one, _MOST_ITERATIONS)), max(1, int(prices.KERNEL_CALL / one))
         while progress.n < most and left > part and goal > _SMALLEST_GOAL:
             progress = iterate(chain, system, progress, goal, min(chunk, most - progress.n))
             self._tell()
@@ -249,22 +245,14 @@ class Resolvent:
                     progress = progress._replace(norm=renew(chain, system))
         return _Run(part, progress, goal, left)
 
-    def _looking_cost(self, chain: Chain) -> float:
+    def _counting_cost(self, chain: Chain) -> float:
         if self._order is not None:
-            return self._counting_cost(chain)
-        return self._ordering_cost(chain)
+            return prices.counting(chain)
+        return prices.ordering(chain)
 
-    @staticmethod
-    def _ordering_cost(chain: Chain) -> float:
-        return float(_ORDER_ENTRY * chain.ptr[-1] + _ORDER_STATE * chain.out.size)
-
-    @staticmethod
-    def _counting_cost(chain: Chain) -> float:
-        return float(_COUNT_ENTRY * chain.ptr[-1] + _COUNT_STATE * chain.out.size)
-
-    def _look(self, chain: Chain) -> None:
+    def _count_factors(self, chain: Chain) -> None:
         """Order the states for elimination, and count what a factorisation would cost: infinite where the factors are too large."""
-        self._has_looked, self._elimination = True, None  # two of them at a time would take too much room
+        self._has_counted, self._elimination = True, None  # two of them at a time would take too much room
         found = self._elimination = self._eliminated(chain, neighbours(chain.ptr, chain.succ))
         self._factor_cost, self._refused = inf, None
         if found is not None and found.n_bytes <= self._memory:
@@ -279,8 +267,8 @@ class Resolvent:
         if old is None:
             return self._in_new_order(chain, graph)
         kept = eliminate_in(old.states, graph)
-        self.spent += self._counting_cost(chain)
-        if kept.cost > old.cost + self._ordering_cost(chain):
+        self.spent += prices.counting(chain)
+        if kept.cost > old.cost + prices.ordering(chain):
             found = self._in_new_order(chain, graph)
             if found is not None and found.cost < kept.cost:
                 return found
@@ -289,19 +277,19 @@ class Resolvent:
 
     def _in_new_order(self, chain: Chain, graph: Graph) -> Elimination | None:
         """Return how a policy is eliminated in an order of its own; None where the factors would be far too large."""
-        order, products = np.empty(chain.out.size, dtype=np.int64), _MOST_ITERATIONS * _iteration_cost(chain)
+        order, products = np.empty(chain.out.size, dtype=np.int64), _MOST_ITERATIONS * prices.krylov_iteration(chain)
         self._order = None
         if not dissect(*graph, _COUNTED * most_entries(self._memory), most_products(products), PATIENCE, order):
-            self.spent += self._counting_cost(chain)
+            self.spent += prices.counting(chain)
             return None
-        self.spent += self._ordering_cost(chain)
+        self.spent += prices.ordering(chain)
         found = eliminate_in(order, graph)
         self._order = _Order(order, found.cost)
         return found
 
     def _by_new_factors(self, chain: Chain, d: Vector) -> Vector | None:
-        if not self._has_looked and self._memory > 0:
-            self._look(chain)
+        if not self._has_counted and self._memory > 0:
+            self._count_factors(chain)
         plan, price = self._elimination, self._factor_cost
         if plan is None or price is None or price == inf:
             return None
@@ -316,13 +304,9 @@ class Resolvent:
         return self._factors.solve(d)
 
 
-def _iteration_cost(chain: Chain) -> float:
-    return float(_KRYLOV_ENTRY * chain.ptr[-1] + _KRYLOV_STATE * chain.out.size)
-
-
 def _promised(chain: Chain, run: _Run) -> float:
     """Predict what the whole run costs, from what became of the residual so far: infinite where it did not fall."""
     n, first, norm = run.progress
     if not 0.0 < norm < first:
         return inf
-    return n * log(run.goal) / log(norm / first) * _iteration_cost(chain)
+    return n * log(run.goal) / log(norm / first) * prices.krylov_iteration(chain)

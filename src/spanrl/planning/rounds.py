@@ -11,9 +11,9 @@ After a system, what is better in a few states only spreads from state to state 
 most. Sets, where that is not possible, and a solution that did harm are followed by full sweeps for the price of the system, so that no
 more than half of the time goes to systems that do not help.
 
-For L and T_c, λ-policy iteration never lowers min(Fv − v) (:mod:`spanrl.planning.frozen`). A step that does so was solved badly; it is
-taken back and the other way, or a shorter horizon, is tried. Nature's minimum has no such rule; there a step must not widen the bracket
-much. Nothing of this touches the certificate: it is the bracket of the last full sweep.
+For L and T_c, λ-policy iteration never lowers min(Fv − v) (:mod:`spanrl.planning.policy_evaluation`). A step that does so was solved
+badly; it is taken back and the other way, or a shorter horizon, is tried. Nature's minimum has no such rule; there a step must not widen
+the bracket much. Nothing of this touches the certificate: it is the bracket of the last full sweep.
 """
 
 from __future__ import annotations
@@ -35,21 +35,20 @@ from spanrl.kernels.policies import (
 )
 from spanrl.kernels.projection import clip
 from spanrl.kernels.spreading import predecessors, spread
-from spanrl.planning import threads
+from spanrl.planning import prices, threads
 from spanrl.planning.forecast import PROGRESS, Forecast
-from spanrl.planning.frozen import Frozen
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap
+from spanrl.planning.policy_evaluation import PolicyEvaluation
 from spanrl.planning.problem import Vector
 from spanrl.planning.resolvent import Resolvent
 
 # Rules of thumb; none of them touches the certificate.
 _NARROWER = 0.1  # how much narrower the bracket of a policy becomes in a round of sweeps
 _WARM, _FEW_ACTIONS = 2, 6  # full sweeps before the first policy is worth an evaluation, with so many actions per state
-_LOOK = 5  # sweeps over a policy that show how fast it mixes
+_TRIAL = 5  # sweeps over a policy that show how fast it mixes
 _INNER = 1000  # most sweeps over one policy
 _DAMPED = 0.9  # of a step: for policies that may be periodic
-_VERY_FEW = 1e-3  # of the states: with fewer changes the policy is nearly the last one
 _SYSTEMS = 5.0  # linear systems that a solve takes, about
 _FAR = 3.0  # in units of the bracket of the gain: a rise that is news
 _HIDDEN = 0.1  # of the states with a better action: where fewer are left, spreading did harm
@@ -58,13 +57,8 @@ _STALE = 8  # rounds without progress, after which value iteration has about as 
 _FEWEST = 32  # … and sweeps enough to see that it stalls
 _LOWER, _WIDER = 0.1, 2.0  # in units of the last width: how far min(Lv − v) may fall, how wide the bracket may become
 
-_FULL_ENTRY, _FULL_PAIR = 1.6, 3.0  # nanoseconds of a full sweep
-_SET_ENTRY = 12.0  # a full sweep over sets
-_SPREAD_ENTRY = 4.0  # spreading
-_CALL = 5e7
 
-
-class _Look(NamedTuple):
+class _Trial(NamedTuple):
     """What some sweeps over a policy made of its bracket, and how narrow it is to become."""
 
     target: float
@@ -100,7 +94,7 @@ class Rounds:
         m = p.arrays
         self._it, self._may_solve = iteration, may_solve
         self._pair = m.pair_ptr[:-1].copy()
-        self._policy = Frozen(p, iteration.c)
+        self._policy = PolicyEvaluation(p, iteration.c)
         self._is_simple = m.kind == PLAIN and iteration.c == inf and m.succ.size < threads.PAYS
         self._is_monotone = m.kind == PLAIN or p.sign > 0
         self._predecessors: tuple[Any, Any] | None = None
@@ -114,8 +108,7 @@ class Rounds:
         self._before: _Before | None = None
         self._best_lo, self._best_hi, self._marked, self._narrowest, self._stale = -inf, inf, inf, inf, 0
         self._v_then = iteration.v  # v when the bracket was last narrowed
-        entry = _FULL_ENTRY if m.kind == PLAIN else _SET_ENTRY
-        self._full_cost = entry * m.succ.size + _FULL_PAIR * p.n_pairs
+        self._full_cost = prices.full_sweep(p)
         self._warm = _WARM if p.n_pairs <= _FEW_ACTIONS * p.n_states else 0
         self._narrower = min(_NARROWER, p.n_states / p.n_pairs)
         self._due = 0 if self._is_simple else max(self._warm - 1, 0)  # full sweeps before the next policy
@@ -137,17 +130,17 @@ class Rounds:
         it = self._it
         while not it.over:
             if self._is_simple and self._before is None and not self._due:
-                look: _Look | None = self._run_fast()
+                trial: _Trial | None = self._run_fast()
             else:
                 self._improve()
                 if it.over:
                     break
-                look = self._look() if self._freeze() else None
-            if look is None:
+                trial = self._try_sweeps() if self._freeze() else None
+            if trial is None:
                 return False
             if it.over or not self._goes_on():
                 break
-            self._evaluate(look)
+            self._evaluate(trial)
         if not it.converged:
             self._end()
         return True
@@ -161,21 +154,21 @@ class Rounds:
                 return
         self._it.certify(last)
 
-    def _run_fast(self) -> _Look:
+    def _run_fast(self) -> _Trial:
         """Run rounds in compiled code as long as policies mix fast."""
         it, p = self._it, self._it.problem
         chain = self._policy.chain
         with it.phase("sweeps"):
-            rounds, n, it.lo, it.hi, self._policy.changes, self._policy.step, *look = fast_rounds(
+            rounds, n, it.lo, it.hi, self._policy.changes, self._policy.step, *trial = fast_rounds(
                 p.arrays, p.reward, self._blank, self._values, it.v, it.u, self._w, self._pair, self._policy.pair, chain,
-                self._policy.step, it.tol, p.rounding, self._narrower, self._warm, _LOOK, it.budget, it.left,
+                self._policy.step, it.tol, p.rounding, self._narrower, self._warm, _TRIAL, it.budget, it.left,
             )  # fmt: skip
         it.sweeps += rounds + n
         it.converged = it.width <= it.tol
         if rounds > 1 or self._policy.changes:
             self._resolvent.forget()
         it.values, self._blank, self._warm = self._values, False, 0
-        return _Look(*look)
+        return _Trial(*trial)
 
     def _improve(self) -> None:
         """Sweep over all actions; the last sweep chooses the policy, and is not yet taken."""
@@ -208,8 +201,8 @@ class Rounds:
         if self._predecessors is None:
             self._predecessors = predecessors(p.arrays)
         level = float((self._values[self._policy.pair] - it.v)[self._policy.truncated == 0].max())
-        far = _FAR * self._known_gap
-        risen, left, chunk = np.zeros(p.n_states), int(spent / _SPREAD_ENTRY), int(_CALL / _SPREAD_ENTRY)
+        far, risen = _FAR * self._known_gap, np.zeros(p.n_states)
+        left, chunk = (int(x / prices.SPREAD_ENTRY) for x in (spent, prices.KERNEL_CALL))
         v, ceiling = it.v.copy(), float(it.v.min()) + it.c
         with it.phase("sweeps"):
             work, it.u[:] = chunk, self._values[self._pair]  # not truncated
@@ -266,10 +259,14 @@ class Rounds:
             self._v_then = it.v.copy()
             return True
         self._stale += 1
-        if self._stale % _STALE == 0:
-            self._due = max(_FEWEST, int(it.sweeps * self._policy.sweep_cost / self._full_cost))
         if self._stale >= _NOISY:
             it.look_for_noise()
+        in_vain = it.at_rounding or self._is_hopeless or self._stale % _STALE == 0
+        if in_vain and self._may_solve and self._resolvent.turn_to_factors():
+            it.at_rounding, self._is_hopeless, self._stale = False, False, 0
+            return True
+        if self._stale % _STALE == 0:
+            self._due = max(_FEWEST, int(it.sweeps * self._policy.sweep_cost / self._full_cost))
         return not (it.over or it.at_rounding or self._is_hopeless)
 
     def _freeze(self) -> bool:
@@ -279,22 +276,22 @@ class Rounds:
             self._resolvent.forget()
         return fits
 
-    def _look(self) -> _Look:
+    def _try_sweeps(self) -> _Trial:
         """Take the last full sweep, and a few over the policy that it chose."""
         it = self._it
         target = target_of(it.width, it.tol, self._narrower, self._policy.changes / it.v.size)
         move(it.v, it.u, self._policy.step, self._policy.step * (it.lo + it.hi) / 2)
         with it.phase("sweeps"):
             n, *widths = chain_sweeps(
-                self._policy.chain, it.c, it.v, it.u, self._w, self._policy.step, target, min(_LOOK, it.left)
+                self._policy.chain, it.c, it.v, it.u, self._w, self._policy.step, target, min(_TRIAL, it.left)
             )
         it.sweeps += n
-        return _Look(target, n, *widths)
+        return _Trial(target, n, *widths)
 
-    def _evaluate(self, look: _Look) -> None:
+    def _evaluate(self, trial: _Trial) -> None:
         """Improve v on the frozen policy further: by sweeps, or by a linear system where that is cheaper."""
         chain, price = self._policy.chain, self._policy.sweep_cost
-        target, n, first, last = look
+        target, n, first, last = trial
         need = sweeps_left(n, first, last, target)
         self._slowness = need / log(last / target) if need else 1.0
         if self._may_solve:
@@ -313,14 +310,9 @@ class Rounds:
         """The width of what is known of the gain, from all brackets so far."""
         return min(self._best_hi, self._it.hi) - max(self._best_lo, self._it.lo)
 
-    @property
-    def _is_settled(self) -> bool:
-        """Whether the policy is the last one, or nearly."""
-        return self._policy.changes <= _VERY_FEW * self._it.v.size
-
     def _sweep(self, target: float, most: float, price: float) -> None:
         """Sweep over the policy until its bracket is as narrow as the target, or for so many sweeps."""
-        it, chunk = self._it, max(1, int(_CALL / price))
+        it, chunk = self._it, max(1, int(prices.KERNEL_CALL / price))
         left = min(max(1, int(1.2 * most)), it.left)
         a = (_DAMPED if most >= _INNER else 1.0) * self._policy.step
         with it.phase("sweeps"):
@@ -338,7 +330,7 @@ class Rounds:
             before = self._policy.passes + self._resolvent.iterations
             moved = self._policy.evaluate(
                 self._resolvent, it.v, self._slowness, min(it.width, max(self._known_gap, it.tol)), it.width / it.tol * 2,
-                is_settled=self._is_settled, again=again,
+                is_settled=self._policy.changes == 0, again=again,
             )  # fmt: skip
             it.sweeps += self._policy.passes + self._resolvent.iterations - before
             if self._tell_missed is not None and self._resolvent.missed_memory:

@@ -44,7 +44,7 @@ from spanrl.planning.differences import BiasDifferences
 from spanrl.planning.iteration import Iteration
 from spanrl.planning.multichain import gain_gap
 from spanrl.planning.operators import clip_span, decide
-from spanrl.planning.policy_iteration import differ, policy_iteration
+from spanrl.planning.policy_iteration import differ, policy_iteration, solves_directly
 from spanrl.planning.problem import Model, Vector, check_model, prepare
 from spanrl.planning.progress import watching
 from spanrl.planning.rounds import Rounds
@@ -123,6 +123,9 @@ def solve(
     v = np.zeros(problem.n_states)
     if v_init is not None:
         v = flip(model.costs, checks.vector("solve", "v_init", v_init, problem.n_states))
+        with np.errstate(over="ignore"):
+            if not np.isfinite(v.max() - v.min()):
+                raise OptionError("solve: the span of v_init must be finite; it overflows. Scale v_init down.")
         v = clip_span(v - v.min(), c)  # near 0, where numbers are dense
     if bound is not None:
         v = np.array([(v + row).min() for row in bound])
@@ -134,6 +137,9 @@ def solve(
         )
         limit = max(_LEAST_MEMORY, problem.n_bytes) if memory is None else float(memory)
         how = _run(model, iteration, method, None if v_init is None else v, limit)
+        if v_init is not None and not iteration.over:  # so far off that rounding hides the rest
+            iteration.start_anew()
+            how = _run(model, iteration, method, None, limit)
         if not (
             np.isfinite(iteration.width) and np.isfinite(iteration.v).all()
         ):  # rewards near the end of the range of numbers
@@ -245,6 +251,9 @@ def _run(model: Model, iteration: Iteration, method: str, v: Vector | None, memo
 
     rounds = Rounds(iteration, may_solve=method == "auto", memory=memory, tell_missed=tell_missed)
     if rounds.run():
+        gave_up = method == "auto" and not iteration.over and not iteration.is_projected
+        if gave_up and isinstance(model, MDP) and gain_gap(iteration.problem, iteration.v) is None:
+            return _refine(model, iteration, rounds)
         return _How(rounds.method, rounds.factor_size)
     iteration.run()
     return _How("value-iteration", rounds.factor_size)
@@ -256,6 +265,18 @@ def _caller_level() -> int:
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("spanrl."):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def _refine(model: MDP, iteration: Iteration, rounds: Rounds) -> _How:
+    """Where rounding hides the rest, let policy iteration end the solve; nothing is lost where it does not."""
+    v, width = iteration.v.copy(), iteration.width
+    if not solves_directly(model):
+        return _How(rounds.method, rounds.factor_size)
+    gains = _solve_directly(model, iteration, None)
+    if iteration.width < width:
+        return _How("policy-iteration", rounds.factor_size, gains)
+    iteration.certify(v)
+    return _How(rounds.method, rounds.factor_size, gains)
 
 
 def _solve_directly(model: Model, iteration: Iteration, v: Vector | None) -> Vector | None:

@@ -30,18 +30,17 @@ from spanrl.kernels.policies import (
     truncated_sweeps,
 )
 from spanrl.kernels.projection import clip
+from spanrl.planning import prices
 from spanrl.planning.problem import Problem, Vector
 from spanrl.planning.resolvent import Resolvent
 
 _WIDE_ROWS = 8  # entries per listed successor, above which the rows of a box are not written out
 _MOST_SYSTEMS, _PART = 30, 0.01  # that find out who is truncated, and of the bracket, what they may leave
-_SWEEPS = 0.3  # of the price of a system: what sweeps before the next one may cost, …
-_CALL = 5e7  # … and a kernel call: Ctrl-C is seen in between
-_ENTRY, _STATE = 1.3, 4.0  # nanoseconds of a sweep
+_SWEEPS = 0.3  # of the price of a system: what sweeps before the next one may cost
 
 
-class Frozen:
-    """The frozen policy of a solve. ``truncated`` and the lowest state are those of the last vector that was truncated."""
+class PolicyEvaluation:
+    """The policy that a solve evaluates. ``truncated`` and the lowest state are those of the last vector that was truncated."""
 
     def __init__(self, problem: Problem, c: float) -> None:
         """Begin without a policy."""
@@ -77,7 +76,7 @@ class Frozen:
     @property
     def sweep_cost(self) -> float:
         """Nanoseconds of a sweep over the policy."""
-        return _ENTRY * float(self.chain.ptr[-1]) + _STATE * self.pair.size
+        return prices.policy_sweep(self.chain)
 
     def become(self, pair: NDArray[np.int64], v: Vector) -> bool:
         """Freeze these pairs, with nature's answers to v; return False where these have far too many entries to be written out."""
@@ -139,7 +138,7 @@ class Frozen:
             return None if x is None else v + x
         w, u, price = v + x, np.empty_like(v), resolvent.spent
         for _ in range(_MOST_SYSTEMS):
-            n = 1 + int(min(_SWEEPS * price, _CALL) / self.sweep_cost)
+            n = 1 + int(min(_SWEEPS * price, prices.KERNEL_CALL) / self.sweep_cost)
             truncated_sweeps(*self._rows, self._c, resolvent.horizon, v, w, u, n)
             self.passes += n
             if not self.truncate(u) or np.ptp(u - w) <= _PART * width:

@@ -6,14 +6,14 @@ from planning_models import random_mdp
 
 from spanrl import BoundedMDP
 from spanrl.kernels.projection import clip
-from spanrl.planning.frozen import Frozen
+from spanrl.planning.policy_evaluation import PolicyEvaluation
 from spanrl.planning.problem import prepare
 from spanrl.planning.resolvent import Resolvent
 
 
 def evaluated(problem, c, pair, v, memory, horizon):
     """Return the fixed point w that the systems find from v on, by factors or, without memory for them, by IDR."""
-    policy, way = Frozen(problem, c), Resolvent(memory, is_cautious=True)
+    policy, way = PolicyEvaluation(problem, c), Resolvent(memory, is_cautious=True)
     way._horizon = way._longest = horizon / 8  # systems make it longer by that factor
     way._prefers_factors = memory > 0
     assert policy.become(pair, v)
