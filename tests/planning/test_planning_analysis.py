@@ -9,7 +9,7 @@ from scipy.sparse import csc_array
 
 from spanrl import MDP, Policy, analyse, evaluate, make, solve
 from spanrl.errors import ModelError, OptionError, SpanrlError
-from spanrl.planning import chain, direct, sweeps
+from spanrl.planning import chain, direct, iterative
 from spanrl.planning.diameter import times_to
 
 
@@ -85,13 +85,44 @@ def test_evaluate_refuses_what_does_not_fit():
         evaluate(make("three-state"), Policy([[1.0]]))
 
 
-def test_evaluate_raises_where_sweeps_do_not_converge(monkeypatch):
+@pytest.mark.parametrize("leak", [0.0, 1e-3])
+def test_evaluate_raises_where_iterations_do_not_get_there(leak, monkeypatch):
+    """A walk among some states, and one that is left for a state that pays .5: residuals tell."""
     monkeypatch.setattr(direct, "elimination_order", lambda P: None)
     monkeypatch.setattr(chain, "DIRECT", 1)
-    monkeypatch.setattr(sweeps, "_MAX_SWEEPS", 3)
-    mdp = MDP.from_dense([[[1 - 1e-5, 1e-5]], [[1e-5, 1 - 1e-5]]], [[0], [1]])
-    with pytest.raises(SpanrlError, match="mixes too slowly"):
-        evaluate(mdp, Policy([[1], [1]]))
+    rng, S = np.random.default_rng(0), 40
+    P = np.zeros((S + 1, 1, S + 1))
+    walk = (np.eye(S)[np.maximum(np.arange(S) - 1, 0)] + np.eye(S)[np.minimum(np.arange(S) + 1, S - 1)]) / 2
+    P[:S, 0, :S], P[:S, 0, S], P[S, 0, S] = walk * (1 - leak), leak, 1
+    first = slice(0, S if leak == 0.0 else S + 1)
+    mdp = MDP.from_dense(P[first, :, first], np.append(rng.random(S), 0.5)[first, None])
+    policy = Policy(np.ones((mdp.n_states, 1)))
+    gain, bias = dense_gain_bias(P[first, 0, first], mdp.reward) if leak == 0.0 else (np.full(S + 1, 0.5), None)
+    result = evaluate(mdp, policy)
+    np.testing.assert_allclose(result.gain, gain, atol=1e-9)
+    assert leak or result.bias == pytest.approx(bias, abs=1e-9)
+    monkeypatch.setattr(iterative, "_MOST_ITERATIONS", 1)
+    with pytest.raises(SpanrlError, match=r"cannot be evaluated as accurately as promised: .*the bias to"):
+        evaluate(mdp, policy)
+
+
+def test_a_large_transient_block_is_left_slowly():
+    """20 000 states that are left once in 10⁷ steps: the equations hold to the last digits, and take some iterations."""
+    rng, S, leak = np.random.default_rng(0), 20_000, 1e-7
+    succ = np.concatenate((rng.integers(0, S, (S, 4)), np.full((S, 1), S)), axis=1)
+    prob = np.concatenate((rng.dirichlet(np.ones(4), S) * (1 - leak), np.full((S, 1), leak)), axis=1)
+    ptr = np.append(np.arange(S + 1) * 5, 5 * S + 1)
+    rewards = np.append(rng.random(S), 0.5)
+    mdp = MDP.from_pairs(
+        np.arange(S + 1), np.zeros(S + 1, dtype=int), ptr, np.append(succ, S), np.append(prob, 1.0), rewards
+    )
+    policy = Policy(np.ones((S + 1, 1)))
+    result = evaluate(mdp, policy)
+    assert (result.gain == 0.5).all()
+    P, r = chain_of(mdp, policy)
+    left = r - 0.5 + P @ result.bias - result.bias
+    assert np.abs(left).max() <= 1e-14 * np.abs(result.bias).max()
+    assert result.span > 1e3  # the mean reward is not .5 for 10⁷ steps
 
 
 def test_evaluate_is_exact_on_nearly_separate_parts():

@@ -1,31 +1,10 @@
-"""Sweeps over Markov chains: absorption, and fastest ways to a target."""
+"""Sweeps over Markov chains: fastest ways to a target."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from spanrl.kernels.jit import kernel
-
-
-@kernel
-def solve_transient(m, b, x, budget):
-    """Iterate x ← b + Px in place (Gauss–Seidel, the diagonal solved exactly); return the largest last change."""
-    change = np.inf
-    for _ in range(budget):
-        change = 0.0
-        for s in range(x.size):
-            total, stay = b[s], 0.0
-            for j in range(m.succ_ptr[s], m.succ_ptr[s + 1]):
-                if m.succ[j] == s:
-                    stay = m.low[j]
-                else:
-                    total += m.low[j] * x[m.succ[j]]
-            new = total / (1.0 - stay)
-            change = max(change, abs(new - x[s]))
-            x[s] = new
-        if change == 0.0:
-            break
-    return change
 
 
 @kernel

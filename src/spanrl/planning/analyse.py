@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -13,16 +14,17 @@ from spanrl.models.solution import Analysis, span
 from spanrl.planning.components import classify
 from spanrl.planning.diameter import diameter as compute_diameter
 from spanrl.planning.direct import DIRECT
+from spanrl.planning.multichain import closed_components
 from spanrl.planning.operators import policy_chain
 from spanrl.planning.policy_iteration import OptimalPolicy, accurate_optimum, differ, solves_directly, unit
 from spanrl.planning.problem import mdp_hint
 from spanrl.planning.solve import solve
-from spanrl.planning.sweeps import check_links
 
 AUTO_DIAMETER = 600
 """Up to this many states the diameter is computed unasked."""
 
 _TOL = 1e-9
+_RARE = 1e-6  # a bracket hardly sees what happens more rarely
 
 
 def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) -> Analysis:
@@ -38,7 +40,7 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
             always, with one shortest-path problem per state; False never.
         progress: show a bar on standard error while the diameter is computed.
 
-    Models of up to 1000 states, and larger ones with a narrow band, are solved by policy iteration: the gain to 1e-9 of the rewards'
+    Models of up to 1000 states, and larger ones with small factors, are solved by policy iteration: the gain to 1e-9 of the rewards'
     spread, the bias to 1e-8 of its span (or of that spread); others by ``solve``, the gain to 1e-9 of the spread. The diameter is right to
     1e-9 of itself (1e-6 on large models). Where that is out of reach, SpanrlError is raised. Where several optimal policies have different
     recurrent classes h* is not unique: it is then one of the solutions of the optimality equation.
@@ -64,7 +66,7 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
     optimum = _exactly(mdp, kind) if kind == "multichain" or solves_directly(mdp) else None
     if optimum is None:
         solution = solve(mdp, tol=_TOL * unit(mdp.reward))
-        check_links(policy_chain(mdp, solution.policy)[0], np.zeros(mdp.n_states))
+        _check_links(policy_chain(mdp, solution.policy)[0])
         gain_of_all = np.full(mdp.n_states, flip(mdp.costs, solution.gain))
         optimum = OptimalPolicy(solution.policy, gain_of_all, flip(mdp.costs, solution.bias))
     gains, bias, policy = flip(mdp.costs, optimum.gain), flip(mdp.costs, optimum.bias), optimum.policy
@@ -83,6 +85,18 @@ def analyse(mdp: MDP, *, diameter: str | bool = "auto", progress: bool = False) 
         policy=policy,
         costs=mdp.costs,
     )
+
+
+def _check_links(P: Any) -> None:
+    """Raise where a bracket of the gain says little of the bias: where states hang together by very rare transitions alone."""
+    n, P = P.shape[0], P.tocsr()
+    start, end = np.repeat(np.arange(n), np.diff(P.indptr)), P.indices
+    common = P.data >= _RARE
+    if closed_components(n, start[common], end[common])[1].size > closed_components(n, start, end)[1].size:
+        raise SpanrlError(
+            f"analyse: {n} states of a chain hang together only by transitions with probabilities below {_RARE:g}: too many states "
+            "to solve directly, too rare for the bias to be certain. Leave such transitions out, or aggregate the states between them."
+        )
 
 
 def _exactly(mdp: MDP, kind: str) -> OptimalPolicy | None:

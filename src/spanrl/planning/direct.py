@@ -1,4 +1,4 @@
-"""One block of a Markov chain by a sparse LU factorisation in double precision, or by sweeps where the factors would fill up.
+"""One block of a Markov chain by a sparse LU factorisation in double precision, or by iteration where the factors would fill up.
 
 Each answer comes with a bound on its error that holds whatever the factorisation did. With A = I − P: residuals give
 |g − ĝ| ≤ max|r − ĝ − Aĥ|; and as A without a reference state is an M-matrix, any τ with Aτ ≥ c > 0 elsewhere shows that its inverse is at
@@ -20,8 +20,8 @@ from spanrl.kernels.dissection import PATIENCE, dissect, neighbours
 from spanrl.kernels.elimination_tree import count_factors, new_tree
 from spanrl.planning.blocks import Recurrent, Transient, bound
 from spanrl.planning.elimination import Numbers
+from spanrl.planning.iterative import leaving_solver, relative_solver
 from spanrl.planning.problem import Vector
-from spanrl.planning.sweeps import recurrent_by_sweeps, transient_by_sweeps
 
 DIRECT = 2000
 """Up to this many states in a class the linear systems are solved directly; beyond, only where their factors stay small."""
@@ -30,10 +30,11 @@ _MOST_ENTRIES = 5e6  # of each triangular factor
 _REFINEMENTS = 3
 _SHIFT = 1e-15  # ε: as small as rounding, so that nothing slow is slower
 _INVERSE_STEPS = 2
+_VISITS = 30  # steps from anywhere to a state that is often visited
 
 
 class Direct:
-    """Blocks in double precision, by sparse factorisation or sweeps; ``refined`` ones in extended precision where there is one."""
+    """Blocks in double precision, by sparse factors or by iteration; ``refined`` ones in extended precision where there is one."""
 
     def __init__(self, *, refined: bool = False) -> None:
         """Set the precision of solutions and residuals."""
@@ -49,35 +50,20 @@ class Direct:
 
     def recurrent(self, P: Any, r: Numbers) -> Recurrent:
         """Return gain and bias of an irreducible chain."""
-        order = self._order(P)
-        return recurrent_by_sweeps(P, r) if order is None else self._recurrent(P, r, order)
+        order = elimination_order(P)
+        return self._recurrent_by_iterations(P, r) if order is None else self._recurrent(P, r, order)
 
     def transient(self, P: Any, left: Numbers, b: Numbers) -> Transient:
         """Solve x = b + Px for a transient block P that is left with the probabilities ``left``."""
-        order = self._order(P)
-        if order is None:
-            return transient_by_sweeps(P, left, b)
+        order = elimination_order(P)
         A = _leaving(P.astype(self._type), left).tocsr()
-        factor = _factor(A.astype(np.float64)[order][:, order])
-
-        def solve(b: Vector) -> Vector:
-            x = np.empty(b.size)
-            x[order] = factor.solve(b[order])
-            return x
-
+        matrix = A.astype(np.float64)
+        solve = leaving_solver(matrix) if order is None else _by_factors(matrix, order)
         system = _System(A)
-        x = self._refine(solve, lambda x: np.asarray(b - system.product(x)), b)
+        x = self._refine(solve, lambda x: np.asarray(b - system.product(x)), b, always=order is None)
         time = _time(system, solve(np.ones(b.size)), np.ones(b.size, dtype=bool))
         residual = system.largest(b - system.product(x), x) + 2 * system.unit * float(np.abs(b).max())
         return Transient(x, bound(residual * time), time)
-
-    def _order(self, P: Any) -> NDArray[Any] | None:
-        order = elimination_order(P)
-        if order is None and self._type is not np.float64:
-            raise SpanrlError(
-                f"evaluate: a chain of {P.shape[0]} states is too large to refine: its factors would fill up."
-            )
-        return order
 
     def _recurrent(self, P: Any, r: Numbers, order: NDArray[Any]) -> Recurrent:
         """Solve (I − P)h + g e = r with h = 0 in the last state, and μ(I − P) = 0, by one sparse factorisation.
@@ -146,10 +132,40 @@ class Direct:
         shift = astray * time * float(np.ptp(bias)) + abs(float(mu.sum() - 1)) * float(np.abs(bias).max())
         return Recurrent(gain, bias, bound(error), bound(2 * error * time + shift), time)
 
-    def _refine(self, solve: Callable[[Vector], Vector], residual: Callable[[Numbers], Numbers], b: Numbers) -> Numbers:
-        """Solve, and correct the solution by its residuals where they are more precise than the factors."""
+    def _recurrent_by_iterations(self, P: Any, r: Numbers) -> Recurrent:
+        """Solve (I − P)h + g e = r, and again for what is left of it; times to a state that is often visited bound the error."""
+        A = _leaving(P.astype(self._type), np.zeros(r.size)).tocsr()
+        system, solve = _System(A), relative_solver(A.astype(np.float64))
+
+        def relative(b: Numbers) -> tuple[Any, Numbers, float]:
+            """Return the gain of the chain that pays b, its relative values, and what is left of the equations at the most."""
+            h = np.zeros(b.size, dtype=self._type)
+            for _ in range(1 + _REFINEMENTS):
+                left = b - system.product(h)
+                h += solve((left - (left.min() + left.max()) / 2).astype(np.float64))
+            left = b - system.product(h)
+            gain = (left.min() + left.max()) / 2
+            return gain, h, system.largest(left - gain, h) + 4 * system.unit * float(np.abs(b).max() + abs(gain))
+
+        gain, h, error = relative(r)
+        mean, _, off = relative(h)
+        often, toward = _often_visited(P), np.zeros(r.size, dtype=self._type)
+        toward[often] = -1
+        tau = relative(toward)[1]
+        time = _time(system, tau - tau[often], np.arange(r.size) != often)
+        return Recurrent(gain, h - mean, bound(error), bound(2 * error * time + off), time)
+
+    def _refine(
+        self,
+        solve: Callable[[Vector], Vector],
+        residual: Callable[[Numbers], Numbers],
+        b: Numbers,
+        *,
+        always: bool = False,
+    ) -> Numbers:
+        """Solve, and correct the solution by its residuals where they are more precise than the factors, or ``always``."""
         x = solve(b.astype(np.float64)).astype(self._type)
-        for _ in range(_REFINEMENTS if self._type is not np.float64 else 0):
+        for _ in range(_REFINEMENTS if always or self._type is not np.float64 else 0):
             x = x + solve(residual(x).astype(np.float64))
         return x
 
@@ -195,12 +211,32 @@ def elimination_order(P: Any) -> NDArray[np.int64] | None:
     return order if entries <= _MOST_ENTRIES else None
 
 
+def _often_visited(P: Any) -> int:
+    """Return a state that a chain visits often."""
+    visits, back = np.full(P.shape[0], 1.0 / P.shape[0]), P.T.tocsr()
+    for _ in range(_VISITS):
+        visits = (visits + back @ visits) / 2  # also where it is periodic
+    return int(np.argmax(visits))
+
+
 def _leaving(P: Any, left: Vector) -> Any:
     """Return I − P with 1 − p(s, s) summed from what leaves s: exact also where p(s, s) rounds to 1 (the idea of GTH)."""
     from scipy.sparse import diags_array
 
     others = P - diags_array(P.diagonal())
     return diags_array(others.sum(axis=1) + left) - others
+
+
+def _by_factors(A: Any, order: NDArray[np.int64]) -> Callable[[Vector], Vector]:
+    """Return what solves Ax = b by sparse factors."""
+    factor = _factor(A[order][:, order])
+
+    def solve(b: Vector) -> Vector:
+        x = np.empty(b.size)
+        x[order] = factor.solve(b[order])
+        return x
+
+    return solve
 
 
 def _factor(matrix: Any) -> Any:

@@ -17,10 +17,9 @@ from spanrl.planning.problem import mdp_hint
 def evaluate(mdp: MDP, policy: Policy) -> Evaluation:
     """Return gain [S] and bias [S] of any stationary randomised policy, also where it has several recurrent classes.
 
-    Solves g = P_d g and h = r_d − g + P_d h with P*h = 0 (paper, Eq. 1). Classes of up to 2000 states, and larger ones with a narrow band,
-    are solved directly, with bounds on the error: the gain is right to 1e-9 of the rewards' spread, the bias to 1e-8 of its span (or of
-    that spread, where it is more). Other classes are solved by sweeps until the equations hold to 1e-11. Both are costs in a model
-    with costs.
+    Solves g = P_d g and h = r_d − g + P_d h with P*h = 0 (paper, Eq. 1): by sparse factors, or, where these would be large, by iteration.
+    Bounds on the error come with either: the gain is right to 1e-9 of the rewards' spread, the bias to 1e-8 of its span (or of that
+    spread, where it is more). Both are costs in a model with costs.
 
     Raises:
         OptionError: ``policy`` is none, or that of another model.
