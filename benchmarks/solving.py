@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from harness import REPEATS, Row, interleaved, ratio_row, value_row
-from structures import admission, clusters, line, loaded, maze, ring, river
+from structures import CASES, KINDS, admission, clusters, line, loaded, maze, ring, river
 
 from models import boxed, garnet
-from spanrl import make, scopt, solve
+from spanrl import analyse, evaluate, make, scopt, solve
 
 SPANS = {
     "queues, 40 × 40": (lambda: loaded((40, 40), 0.98), 100.0),
@@ -71,13 +71,22 @@ def span_rows(smoke: bool) -> list[Row]:
 
 
 def domain_rows(smoke: bool) -> list[Row]:
-    """The paper's largest domain."""
+    """The paper's largest domain, with its diameter, and policies of larger models."""
     mdp = make("knight-quest").mdp
     times = interleaved(
         {"no bound on the span": lambda: _run(solve, mdp), "c = 2": lambda: _run(scopt, mdp, 2.0)}, 3 if smoke else 9
     )
     group = "Knight Quest to 1e-6"
-    return [value_row(group, case, [1e3 * s for s in time.seconds], "ms") for case, time in times.items()]
+    rows = [value_row(group, case, [1e3 * s for s in time.seconds], "ms") for case, time in times.items()]
+    name = "riverswim" if smoke else "knight-quest"
+    times = interleaved({"diameter": lambda: _run(analyse, make(name).mdp, diameter=True)}, 2 if smoke else 3)
+    rows.append(value_row(f"Analysis of {name}, diameter included", "time", times["diameter"].seconds, "s"))
+    for case in ("queues, 61 × 61, heavy load", "clusters, 100 of 100, left with 1e-05", "power law, 10,000"):
+        mdp = KINDS[case.split(",")[0]].smoke() if smoke else CASES[case]()
+        policy = solve(mdp).policy
+        times = interleaved({"evaluate": lambda mdp=mdp, policy=policy: _run(evaluate, mdp, policy)}, 2 if smoke else 5)
+        rows.append(value_row("Evaluation of a policy", case, [1e3 * s for s in times["evaluate"].seconds], "ms"))
+    return rows
 
 
 def _run(function, *arguments, **options) -> None:

@@ -19,6 +19,13 @@ def test_the_mean_of_three_rounds_counts():
     assert forecast.rounds_left(0.125, 1e-6, 0.1) == pytest.approx(1 + log(0.125e6) / log(2))
 
 
+def test_the_last_round_counts_where_it_did_better():
+    forecast = Forecast()
+    for width in (1.0, 0.9, 0.8):
+        forecast.rounds_left(width, 1e-6, 0.1)
+    assert forecast.rounds_left(0.008, 1e-6, 0.1) == pytest.approx(1 + log(8e3) / log(100))
+
+
 @pytest.mark.parametrize("widths", [(1.0, 1.0, 1.0, 1.0), (1.0, 2.0, 3.0, 4.0), (1.0, 1.0, 1.0, 0.95)])
 def test_without_progress_it_takes_for_ever(widths):
     forecast = Forecast()
