@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from planning_models import garnet
 
-from spanrl import BoundedMDP, scopt, solve
+from spanrl import BoundedMDP, make, scopt, solve
 from spanrl.planning import threads
 from spanrl.planning.problem import prepare
 
@@ -53,6 +53,25 @@ def test_the_number_of_threads_changes_no_bit(kind, span_bound, sense, always):
             assert one.bias.tobytes() == solutions[0].bias.tobytes()
             assert (one.gain_bounds, one.sweeps) == (solutions[0].gain_bounds, solutions[0].sweeps)
             assert one.policy == solutions[0].policy
+    assert any(always)
+
+
+@pytest.mark.parametrize(
+    ("name", "span_bound"),
+    [
+        ("riverswim[n_states=200]", np.inf),
+        ("riverswim[n_states=200]", 3.0),
+        ("two-queues", np.inf),
+        ("knight-quest", 2.0),
+    ],
+)
+def test_nor_where_linear_systems_are_solved(name, span_bound, always):
+    mdp = make(name).mdp
+    solutions = [scopt(mdp, span_bound, threads=n) for n in (1, 2, 7)]
+    for one in solutions:
+        assert one.method.startswith("policy-iteration")
+        assert one.bias.tobytes() == solutions[0].bias.tobytes()
+        assert (one.gain_bounds, one.sweeps) == (solutions[0].gain_bounds, solutions[0].sweeps)
     assert any(always)
 
 

@@ -61,6 +61,9 @@ def clusters(k, m, eps, seed=0):
     return MDP.from_dense(P, rng.random((S, A)) * np.repeat(rng.random(k), m)[:, None])
 
 
+EARLIER = {("garnet", "krylov"), ("garnet", "factors")}
+"""Where the first policies are the last ones: rounds of sweeps end the solve before a system is needed."""
+
 MODELS = {
     "garnet": lambda: garnet(np.random.default_rng(0), 60, 3, 4),
     "ring": lambda: ring(51),
@@ -86,9 +89,8 @@ def test_every_way_ends_with_the_optimal_gain(kind, way, forced):
         "krylov": "policy-iteration, Krylov",
         "factors": "policy-iteration, factorised",
     }
-    if way != "factors":
-        assert solution.method == named[way] or solution.sweeps < 60
-    assert (solution.factor_size > 0) == solution.method.endswith("factorised")
+    assert solution.method == named[way] or (kind, way) in EARLIER
+    assert (solution.factor_size > 0) == (solution.method == named["factors"])
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -51,6 +51,7 @@ class MDP(PairTable):
         start: a distribution [S].
         costs: whether the model was given costs: ``reward`` is −cost then, and results are costs, the lower the better.
         range_is_found: whether the range is that of the data, which nobody declared.
+        row_error: by how much a row misses the sum of one, at the most.
         state_names, action_names: None, or a read-only sequence of names; any hashable, most often text, numbers or tuples.
 
     >>> mdp = MDP.from_dense([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], [[0, 0.5], [0, 1]])
@@ -83,7 +84,7 @@ class MDP(PairTable):
     action_names: tuple[Any, ...] | None = None
     costs: bool = False
     range_is_found: bool = False
-    row_error: float = field(init=False, default=0.0)  # by how much a row misses the sum of one, at the most
+    row_error: float = field(init=False, default=0.0)
 
     def check(self) -> None:
         """Check rewards, rows and names."""

@@ -161,10 +161,14 @@ class Iteration:
         """Where rounding is all that is left of the bracket, take the one that keeps more digits; note where that does not close either."""
         if self.converged or not self.is_noise():
             return
-        if self.problem.arrays.kind == PLAIN and not self.has_differences and np.ptp(self.u) < _WITHIN * self.c:
-            self.values = np.empty(self.problem.n_pairs)
-            self.lo, self.hi = sharp_bracket(self.problem.arrays, self.problem.reward, self.v, self.values)
-            self.converged = self.width <= self.tol
+        m = self.problem.arrays
+        if m.kind == PLAIN and not self.has_differences:
+            gains = np.empty(self.problem.n_pairs)
+            sharp = sharp_bracket(m, self.problem.reward, self.v, gains)
+            if np.ptp(self.v + np.maximum.reduceat(gains, m.pair_ptr[:-1])) < _WITHIN * self.c:
+                self.values = gains if self.c == inf else None
+                self.lo, self.hi = sharp
+                self.converged = self.width <= self.tol
         self.at_rounding = not self.converged
 
     def _hopeless(self, before: float) -> bool:
