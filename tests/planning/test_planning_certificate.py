@@ -11,8 +11,8 @@ from spanrl import MDP, BoundedMDP, Policy, analyse, evaluate, make, scopt, solv
 from spanrl.errors import ModelError, MultichainError, NotConvergedError, OptionError
 from spanrl.kernels.iterate import bracket, sharp_bracket
 from spanrl.kernels.jit import interpreted
+from spanrl.planning.options import METHODS
 from spanrl.planning.problem import prepare
-from spanrl.planning.solve import METHODS
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -8,7 +8,7 @@ import spanrl
 from spanrl import MDP, BoundedMDP, evaluate, evi, gain_curve, make, scopt, solve
 from spanrl.errors import ModelError, MultichainError, NotConvergedError, OptionError
 from spanrl.planning.iteration import Iteration
-from spanrl.planning.solve import METHODS
+from spanrl.planning.options import METHODS
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -191,8 +191,9 @@ def plan(
     limit = to_number("plan", "--memory", memory) if memory else None
     import_plugins("plan", plugin)
     loaded = _load(model, costs)
+    from spanrl.planning.options import check_options
     from spanrl.planning.small import solve_small
-    from spanrl.planning.solve import check_options, solve
+    from spanrl.planning.solve import solve
 
     check_options(loaded, bound, width, sense, method, policy=policy, memory=limit)
     if policy_out:
