@@ -124,6 +124,15 @@ def test_what_rounding_hides_from_rounds_policy_iteration_finds():
     assert evaluate(halves(100, 1e-10, seed=3), solution.policy).gain.min() >= solution.gain_bounds[0] - 1e-9
 
 
+@pytest.mark.parametrize("memory", [0, 1e4])
+def test_policy_iteration_makes_no_factors_that_are_not_allowed(memory, monkeypatch):
+    monkeypatch.setattr("spanrl.planning.solve.policy_iteration", lambda *args: pytest.fail("factors are not allowed"))
+    solution = solve(halves(100, 1e-10, seed=3), memory=memory, max_sweeps=10**5, on_fail="return")
+    assert solution.factor_size == 0
+    exact = solve(halves(100, 1e-10, seed=3), method="value-iteration", max_sweeps=10, on_fail="return").gain_bounds
+    assert max(solution.gain_bounds[0], exact[0]) <= min(solution.gain_bounds[1], exact[1])
+
+
 @pytest.mark.parametrize("scale", [1e6, 1e11, 1e13, 1e15, 1e16])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_start_may_be_as_bad_as_it_likes(seed, scale):

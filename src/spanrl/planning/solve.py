@@ -250,7 +250,8 @@ def _run(model: Model, iteration: Iteration, method: str, v: Vector | None, memo
     rounds = Rounds(iteration, may_solve=method == "auto", memory=memory, tell_missed=tell_missed)
     if rounds.run():
         gave_up = method == "auto" and not iteration.over and not iteration.is_projected
-        if gave_up and isinstance(model, MDP) and gain_gap(iteration.problem, iteration.v) is None:
+        may_factorise = memory >= _LEAST_MEMORY  # which bounds those of policy iteration, too
+        if gave_up and may_factorise and isinstance(model, MDP) and gain_gap(iteration.problem, iteration.v) is None:
             return _refine(model, iteration, rounds)
         return _How(rounds.method, rounds.factor_size)
     iteration.run()
